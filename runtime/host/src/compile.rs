@@ -1,4 +1,4 @@
-//! Compiles a component that is not trusted in a child process of this program, within limits.
+//! Compiles an untrusted component in a child process of this program, within limits.
 //!
 //! The compiler's time and memory grow faster than its input, and a running compilation cannot be interrupted. The
 //! kernel limits the child's address space, processor time and output, and the child can only compute and write its

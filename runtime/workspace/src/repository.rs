@@ -172,8 +172,8 @@ pub fn make(
     made
 }
 
-/// Creates the repository of one attempt at `at`, which must not exist. Its objects are those of `shared`, which the
-/// attempt finds at `objects`, and new ones. References, index and settings are copies, so that git can add, commit and
+/// Creates the repository of one attempt at `at`, which must not exist. It uses the objects of `shared` as
+/// alternates, at the path `objects` as the attempt sees it, and stores new objects itself. References, index and settings are copies, so that git can add, commit and
 /// switch, and nothing of that reaches another attempt.
 ///
 /// # Errors

@@ -86,13 +86,7 @@ impl AttemptSandbox {
             false => Vec::new(),
         };
         overrides.mount_points.extend(submodules.iter().filter_map(Submodule::repository_path));
-        // A stage whose scope is the default must not change the tools that decide its verdict.
-        let names_writes =
-            paths.plan.pipeline.node(&paths.node).is_some_and(|node| node.access.allowed_write_paths.is_some());
-        let is_open = env.tier == Some(Tier::Full) && binding.keeps_writes() && paths.holdouts.is_empty();
-        let may_write = is_open && names_writes;
-        let access = if may_write { DependencyAccess::Layered } else { DependencyAccess::ReadOnly };
-        let shown = paths.dependencies(env, binding, access)?;
+        let shown = paths.dependencies(env, binding, dependency_access(env, binding, paths))?;
         overrides.mount_points.extend(shown.mount_points());
         binds.extend(shown.binds(inside));
         let ignored = set.as_ref().filter(|_| paths.has_ignored);
@@ -322,6 +316,15 @@ fn copied(binding: &Binding, paths: &AttemptPaths) -> Result<Mounts, AttemptErro
 fn layers(paths: &AttemptPaths) -> Result<Vec<PathBuf>, AttemptError> {
     let Some(sealed) = paths.sealed.as_ref().filter(|_| !paths.holdouts.is_empty()) else { return Ok(Vec::new()) };
     if paths.holdouts.len() < sealed.folders { Err(AttemptError::Holdouts) } else { Ok(vec![sealed.files.clone()]) }
+}
+
+/// Returns whether the commands of an attempt may write to dependencies. A stage whose write scope is the default must not
+/// change the tools that decide its verdict.
+fn dependency_access(env: &SandboxEnv, binding: &Binding, paths: &AttemptPaths) -> DependencyAccess {
+    let node = paths.plan.pipeline.node(&paths.node);
+    let names_writes = node.is_some_and(|node| node.access.allowed_write_paths.is_some());
+    let may_write = env.tier == Some(Tier::Full) && binding.keeps_writes() && paths.holdouts.is_empty();
+    if names_writes && may_write { DependencyAccess::Layered } else { DependencyAccess::ReadOnly }
 }
 
 /// Returns true if the project has a repository and the sandbox of commands can show one.

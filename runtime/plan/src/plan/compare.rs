@@ -24,7 +24,8 @@ impl Change {
     /// Returns true if commands could read the history of the repository before, and cannot read it now. Files of the run may
     /// contain what they have read.
     pub fn withdraws_history(&self) -> bool {
-        self.less.contains(&Capability::History.to_string())
+        let of_a_node = format!(": {}", Capability::History);
+        self.less.iter().any(|removed| removed.ends_with(&of_a_node))
     }
 
     /// Returns true if nothing changed.

@@ -407,8 +407,8 @@ impl Branch {
         });
     }
 
-    /// Sets the class of the last failure in the context. Only the host decides the class: a stage can only choose
-    /// between `fail` and `retry`, which is transient. Without a failure, a value that the stage set for this key
+    /// Sets the class of the last failure in the context. Only the host decides the class. A stage can choose
+    /// `fail` or `retry`; `retry` has the class `transient`. Without a failure, a value that the stage set for this key
     /// stays.
     fn note_class(&mut self, outcome: &Outcome) {
         let said = || outcome.context_updates.keys().any(|key| ContextKey(key).plain() == FAILURE_CLASS);

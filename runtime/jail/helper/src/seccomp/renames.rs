@@ -4,8 +4,9 @@
 use super::lookup::{ARCHITECTURE, NUMBER, OWN, answer, jump, load};
 use seccompiler::BpfProgram;
 
-/// A bit in the flags of `renameat2` that the kernel ignores, because it uses only the lower half of the argument. A call
-/// with it does not wait. A command that sets it gets what the kernel does without this program.
+/// A bit in the flags of `renameat2` that the kernel ignores, because it uses only the lower half of the argument. The
+/// filter allows a call with this bit at once, instead of notifying the jail's first process. A command that sets the bit
+/// itself gets the kernel's usual rename.
 pub(crate) const RENAME_MARK: u64 = 1 << 32;
 /// Offset of the upper half of the fifth argument in `seccomp_data`.
 #[cfg(target_endian = "little")]
