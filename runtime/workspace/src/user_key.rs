@@ -210,7 +210,7 @@ mod tests {
         let set = |path: &Path, mode: u32| fs::set_permissions(path, fs::Permissions::from_mode(mode)).unwrap();
         check(&|_, key| set(key, 0o640), "others can read it");
         check(&|_, key| set(key, 0o604), "others can read it");
-        check(&|folder, key| fs::hard_link(key, folder.join("second")).unwrap(), "one link");
+        check(&|folder, key| fs::hard_link(key, folder.join("second")).unwrap(), "one hard link");
         check(&|folder, _| set(folder, 0o770), "others can write its folder");
         check(&|_, key| fs::write(key, b"short").unwrap(), "cut short");
         check(
@@ -218,7 +218,7 @@ mod tests {
                 fs::rename(key, folder.join("elsewhere")).unwrap();
                 symlink("elsewhere", key).unwrap();
             },
-            "it is a link",
+            "it is a symbolic link",
         );
         check(
             &|_, key| {

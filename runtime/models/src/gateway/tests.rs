@@ -260,7 +260,7 @@ fn the_choice_of_a_tool_names_one_of_the_program() {
         }
     }
     assert!(asked(F::Gemini, json!({ "toolConfig": { "functionCallingConfig": { "mode": "AUTO" } } })).is_ok());
-    refused(F::Gemini, json!({ "toolConfig": { "retrievalConfig": {} } }), "tool choice");
+    refused(F::Gemini, json!({ "toolConfig": { "retrievalConfig": {} } }), "`toolConfig` with another field");
 }
 
 #[test]
