@@ -226,7 +226,7 @@ mod tests {
                 fs::create_dir(key).unwrap();
                 set(key, 0o700);
             },
-            "expected a file",
+            "expected a regular file",
         );
     }
 }
