@@ -42,7 +42,8 @@ struct Presence {
 }
 
 impl Leave {
-    /// Leaves the question on the screen unanswered. Returns false if there is none, or if it was left already.
+    /// Stops waiting for an answer to the question on the screen. Returns false if no question is on the screen, or if this
+    /// was called for it before.
     pub fn leave(&self) -> bool {
         self.0.is_asked.load(Ordering::SeqCst) && !self.0.has_left.swap(true, Ordering::SeqCst)
     }

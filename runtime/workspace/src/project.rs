@@ -121,7 +121,7 @@ pub struct Base {
     /// The ignore rules at the time of the copy.
     #[serde(default, skip_serializing_if = "IgnoreRules::is_empty")]
     pub ignored: IgnoreRules,
-    /// Files that belong to the project and were not there to copy. The start of the run records them, not this list.
+    /// Files of the project whose content was missing when it was copied. The start of the run records them, not this list.
     #[serde(skip)]
     pub missing: Vec<MissingPaths>,
 }

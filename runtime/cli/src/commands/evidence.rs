@@ -43,7 +43,7 @@ pub struct EvidenceFile<'a> {
     commands: Vec<CommandWithOutput>,
     /// Stages that passed without a receipt.
     unverified: Vec<Claim>,
-    /// Files that belong to the project, but were not there to copy; absent if there are none.
+    /// Files of the project whose content was missing when the run copied it; absent if there are none.
     #[serde(skip_serializing_if = "<[_]>::is_empty")]
     missing: &'a [MissingFiles],
     /// Entries of `read_paths` and of `paths` that matched no file in the last attempt of their stage; absent if there are none.

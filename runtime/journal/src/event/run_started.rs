@@ -118,7 +118,7 @@ pub struct StartedWorkspace {
     /// HEAD of the project's repository; absent if the project has none that Glovebox can read.
     #[serde(default, skip_serializing_if = "GitHead::is_unknown")]
     pub git: GitHead,
-    /// Files that belong to the project, but were not there to copy; absent if there are none.
+    /// Files of the project whose content was missing when the run copied it; absent if there are none.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub missing: Vec<MissingFiles>,
 }

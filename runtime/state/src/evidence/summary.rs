@@ -155,8 +155,7 @@ pub struct RunProof {
     /// The earlier run whose build caches the verifiers without hold-outs in reach began with; absent if they began with empty ones.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub caches_from: Option<RunId>,
-    /// Files that belong to the project, but were not there to copy, so that no verdict says anything about them; absent if there
-    /// are none.
+    /// Files of the project whose content was missing when the run copied it. No verdict covers them. Absent if there are none.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub missing: Vec<MissingFiles>,
     /// Entries of `read_paths` and of `paths` that matched no file in the last attempt of their stage; absent if there are none.

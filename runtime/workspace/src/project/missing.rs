@@ -1,4 +1,4 @@
-//! Files that belong to a project, but were not there to copy: empty submodules, pointers of Git LFS, and what a sparse checkout
+//! Files of a project whose content was missing when it was copied: empty submodules, pointers of Git LFS, and what a sparse checkout
 //! leaves out.
 //!
 //! A check over such a project passes without having read these files, so the run names them. They are found once for a run, from

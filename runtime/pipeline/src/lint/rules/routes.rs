@@ -87,7 +87,7 @@ pub(super) const RULES: &[Rule] = &[
         summary: "a condition should not misspell `outcome` or `preferred_label`",
         help: "correct it, or write `context.` before a context key",
         why: "Glovebox looks up any other bare key in the context (Attractor spec §10.4), where a missing key is empty text. So \
-              a misspelt `outcom` is no error: the run compares empty text.",
+              a run accepts a misspelt `outcom`, and compares empty text.",
         bad: include_str!("../../../rules/condition_key.bad.dot"),
         good: include_str!("../../../rules/condition_key.good.dot"),
     },
