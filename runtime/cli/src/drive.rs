@@ -19,6 +19,7 @@ use cap_std::fs::Dir;
 use glovebox_engine::driver::RunError;
 use glovebox_engine::run::{HoldoutError, Run, RunDir, Update, WORKSPACE_DIR};
 use glovebox_engine::signals::LocalSignals;
+use glovebox_jail::jail::retire_templates;
 use glovebox_journal::ports::{PortError, Signals};
 use glovebox_record::FailureCode;
 use glovebox_state::evidence::{RunStatus, RunSummary, VerdictFile};
@@ -78,6 +79,8 @@ pub async fn drive(run: &mut Run, folder: &RunFolder, mut reporter: Reporter, pr
         Update::Activity { node, progress } => reporter.activity(node, progress),
     });
     let driven = driven.await;
+    // No stage follows. The kernel needs milliseconds to remove a template, meanwhile the run is concluded.
+    retire_templates();
     reporter.close();
     listening.abort();
     driven.map_err(|error| stop(folder, &error))

@@ -34,6 +34,7 @@ use crate::live::OutputWatch;
 use crate::project::{ProjectError, Projector};
 use cap_std::fs::Dir;
 use glovebox_host::call::Progress;
+use glovebox_jail::jail::Jail;
 use glovebox_journal::blobs::DirBlobs;
 use glovebox_journal::event::{BranchId, Record};
 use glovebox_journal::ports::{BlobStore, Signals};
@@ -41,7 +42,7 @@ use glovebox_journal::rewind;
 use glovebox_journal::sqlite::VerifiedJournal;
 use glovebox_pipeline::ir::HandlerKind;
 use glovebox_plan::prepare::executor::Executor;
-use glovebox_record::NodeId;
+use glovebox_record::{NodeId, Tier};
 use glovebox_state::evidence::{Replay, RunSummary, VerdictFile};
 use glovebox_workspace::ignored::IgnoreMatcher;
 use glovebox_workspace::project::{Base, SkippedEntry};
@@ -87,6 +88,7 @@ pub struct Run {
 impl Run {
     /// Starts a run in an empty directory, up to its first attempt.
     pub async fn start(dir: RunDir, executor: Executor, mut new: NewRun<'_>) -> Result<Self, RunError> {
+        prepare_jail(&executor);
         let earlier = std::mem::take(&mut new.earlier);
         let pipeline = Arc::clone(&executor.plan.pipeline);
         let files = |dir: &RunDir, blobs: &Arc<DirBlobs>| {
@@ -283,6 +285,15 @@ impl Run {
         let source = blobs.read_all(&started.pipeline.digest, SOURCE_BYTES_MAX)?;
         Holdouts::open(dir, state, &String::from_utf8_lossy(&source))
             .map_err(|error| RunError::Holdouts(Box::new(error)))
+    }
+}
+
+/// If a first stage runs commands, begins to build its jail while the run's folder is made.
+fn prepare_jail(Executor { plan, sandbox_env, .. }: &Executor) {
+    let first = plan.pipeline.outgoing(&plan.pipeline.start).filter_map(|(_, edge)| plan.bindings.get(&edge.to));
+    let first = first.into_iter().find(|binding| binding.runs_commands());
+    if let (Some(Tier::Full), Some(binding)) = (sandbox_env.tier, first) {
+        Jail::prepare(&sandbox_env.policy, &binding.command_access.network);
     }
 }
 

@@ -41,6 +41,7 @@ pub use probe::{MissingTier, ProbeReport, probe, probe_tier};
 pub use reaper::wait_for_cleanup;
 pub use receipt::CommandLine;
 pub use streaming::OnBytes;
+pub use template::retire_templates;
 pub use waker::cancel;
 
 use crate::exec::{Command, ExecError, Exit};
@@ -177,6 +178,21 @@ impl Jail {
     /// Returns the errors of [`Jail::open`].
     pub fn open_with_dialer(setting: &JailSetting, source: Source, dialer: Arc<dyn Dialer>) -> Result<Self, JailError> {
         Self::build(setting, source, &JailChannels::default(), dialer)
+    }
+
+    /// Begins to build what the jails of tier `full` with this policy have in common, so that the first of them opens sooner. Returns at
+    /// once. An error is not reported here: the first jail tries again.
+    pub fn prepare(policy: &ExecPolicy, network: &Network) {
+        let prepared = policy_builder::preparation(policy, network).ok().flatten();
+        let Some(preparation) = prepared.filter(|_| template::is_usable()) else { return };
+        let start = move || {
+            if let Err(error) = template::start(&preparation) {
+                tracing::debug!(%error, "no template of jails");
+            }
+        };
+        if let Err(error) = std::thread::Builder::new().name("jail-template".to_owned()).spawn(start) {
+            tracing::debug!(%error, "no thread for the template of jails");
+        }
     }
 
     /// Builds the jail with a template if possible, otherwise with a separate helper. Both enforce the same.

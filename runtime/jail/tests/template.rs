@@ -45,9 +45,13 @@ impl Stage {
     }
 
     fn open(&self) -> Jail {
+        self.open_with(ExecPolicy::default())
+    }
+
+    fn open_with(&self, policy: ExecPolicy) -> Jail {
         let setting = JailSetting {
             tier: Tier::Full,
-            policy: ExecPolicy::default(),
+            policy,
             network: Network::None,
             limits: Limits::default(),
             inside: "/workspace".into(),
@@ -109,6 +113,24 @@ fn wait_until(what: &str, mut holds: impl FnMut() -> bool) {
 
 fn send(process: i32, signal: Signal) {
     kill_process(Pid::from_raw(process).unwrap(), signal).unwrap();
+}
+
+#[test]
+fn a_template_that_is_prepared_early_serves_the_first_jail() {
+    let Some(_turn) = begin() else { return };
+    let stage = Stage::new();
+    let configuration = vec![PathBuf::from("/etc/ssl/openssl.cnf")].into_iter().filter(|file| file.is_file()).collect();
+    let policy = ExecPolicy { configuration, ..ExecPolicy::default() };
+    Jail::prepare(&policy, &Network::Full);
+    Jail::prepare(&policy, &Network::None);
+    wait_until("the template is started", || started().len() == 1);
+    let template = started();
+    let jail = stage.open_with(policy);
+    assert_eq!(started(), template, "the jail was forked from the template");
+    assert_eq!(output(&run(&jail, "echo ok")), "ok\n");
+    drop(jail);
+    wait_for_cleanup();
+    assert_eq!(started(), Vec::<i32>::new());
 }
 
 #[test]

@@ -16,8 +16,10 @@ use rustix::mount::{
     fsconfig_set_string, fsmount, fsopen, mount, move_mount, open_tree,
 };
 use rustix::process::fchdir;
-use std::ffi::CString;
-use std::path::{Component, Path, PathBuf};
+use std::ffi::{CString, OsStr};
+use std::fs::File;
+use std::io::{self, Write};
+use std::path::Path;
 
 /// Size of the root file system, bytes: names, links and the small files of `/etc` and `/sys`.
 const ROOT_BYTES: u64 = 32 << 20;
@@ -59,20 +61,17 @@ impl Root {
     /// Opens a folder of the new root, and creates missing folders. A symbolic link in the path is an error.
     pub(crate) fn folder(&self, path: &Path) -> Result<OwnedFd, Failure> {
         let step = || format!("make folder {}", path.display());
-        let mut made = PathBuf::new();
         match self.find(path, OFlags::DIRECTORY) {
             Err(Errno::NOENT) => {}
             found => return found.at(step()),
         }
-        for part in path.components().filter(|part| matches!(part, Component::Normal(_))) {
-            made.push(part);
-            match mkdirat(self, &made, Mode::from_raw_mode(0o755)) {
-                // An existing folder in a read-only mount is sufficient.
-                Ok(()) | Err(Errno::EXIST | Errno::ROFS) => {}
-                Err(error) => return Err(error).at(step()),
-            }
+        if let Some(above) = path.parent() {
+            self.folder(above)?;
         }
-        self.find(path, OFlags::DIRECTORY).at(step())
+        match mkdirat(self, below_root(path), Mode::from_raw_mode(0o755)) {
+            Ok(()) | Err(Errno::EXIST) => self.find(path, OFlags::DIRECTORY).at(step()),
+            Err(error) => Err(error).at(step()),
+        }
     }
 
     fn find(&self, path: &Path, flags: OFlags) -> Result<OwnedFd, Errno> {
@@ -83,11 +82,8 @@ impl Root {
 
     /// Writes a small file that every user may read.
     pub(crate) fn file(&self, path: &Path, content: &[u8]) -> Result<(), Failure> {
-        let step = || format!("make file {}", path.display());
         let (folder, name) = (path.parent().unwrap_or(Path::new("")), path.file_name().unwrap_or_default());
-        let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::TRUNC | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-        let file = openat(self.folder(folder)?, name, flags, Mode::from_raw_mode(0o644)).at(step())?;
-        std::io::Write::write_all(&mut std::fs::File::from(file), content).at(step())
+        write_file(&self.folder(folder)?, name, content).at(format!("make file {}", path.display()))
     }
 
     /// Mounts an empty file system in memory.
@@ -101,6 +97,13 @@ impl Root {
         let step = || format!("mount {}", path.display());
         mount("tmpfs", below_root(path), "tmpfs", flags, options.as_c_str()).at(step())
     }
+}
+
+/// Writes a small file that every user may read into a folder of the new root.
+pub(crate) fn write_file(folder: &OwnedFd, name: &OsStr, content: &[u8]) -> io::Result<()> {
+    let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::TRUNC | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    let file = openat(folder, name, flags, Mode::from_raw_mode(0o644))?;
+    File::from(file).write_all(content)
 }
 
 /// Binds a path of the host into the new root.

@@ -6,7 +6,7 @@
 use super::bounds::enforced_inside;
 use super::{ExecPolicy, JailError};
 use glovebox_jail_helper::policy::{
-    self, Bind, BindLayer, Confinement, HOME_INSIDE, HOST_NAME, Policy, Source, Workspace,
+    self, Bind, BindLayer, Confinement, HOME_INSIDE, HOST_NAME, Policy, Preparation, Source, Workspace,
 };
 use glovebox_jail_helper::subject;
 use glovebox_record::path::ScopePath;
@@ -194,6 +194,15 @@ pub(super) fn check(
         cgroup_procs: Vec::new(),
     };
     Ok(CheckedSetting { policy, writable })
+}
+
+/// Returns the template's part of the jails of tier `full` that have this policy. The checked policy of such a jail has the same one.
+/// Returns `None` for jails with the network of the host, which have no template.
+pub(super) fn preparation(policy: &ExecPolicy, network: &Network) -> Result<Option<Preparation>, JailError> {
+    let (uid, gid) = ids();
+    let configuration = configuration(&policy.configuration)?;
+    let prepared = Preparation { uid, gid, files: files(uid, gid, network), configuration };
+    Ok((*network != Network::Full).then_some(prepared))
 }
 
 fn confinement(tier: Tier) -> Confinement {

@@ -46,22 +46,26 @@ pub(super) fn is_usable() -> bool {
 /// Makes a template fork the first process of a jail, whose control socket is `jail`.
 pub(super) fn fork(preparation: &Preparation, jail: OwnedFd) -> io::Result<()> {
     let mut templates = lock();
-    templates.reap();
-    templates.retire(|template| template.started.elapsed() >= AGE_MAX);
     let request = |template: &Template| template.control.send(&Request::Fork, &[jail.as_fd()]);
-    if let Some(known) = templates.live.iter().find(|known| known.preparation == *preparation) {
+    if let Some(known) = templates.usable(preparation) {
         if request(known).is_ok() {
             return Ok(());
         }
         templates.fail(preparation, &"it has ended");
     }
-    if templates.live.len() >= TEMPLATES_MAX {
-        let oldest = templates.live.iter().map(|template| template.started).min();
-        templates.retire(|template| Some(template.started) == oldest);
-    }
-    let template = Template::start(preparation)?;
+    let template = templates.start(preparation)?;
     request(&template)?;
     templates.live.push(template);
+    Ok(())
+}
+
+/// Starts a template if there is none for these jails. Blocks for milliseconds.
+pub(super) fn start(preparation: &Preparation) -> io::Result<()> {
+    let mut templates = lock();
+    if templates.usable(preparation).is_none() {
+        let template = templates.start(preparation)?;
+        templates.live.push(template);
+    }
     Ok(())
 }
 
@@ -73,6 +77,11 @@ pub(super) fn succeeded() {
 /// Retires the template of these jails, because one of them was not built.
 pub(super) fn failed(preparation: &Preparation, why: &dyn std::fmt::Display) {
     lock().fail(preparation, why);
+}
+
+/// Lets all templates end after their last jail, and does not wait. A later jail starts a new template.
+pub fn retire_templates() {
+    lock().retire(|_| true);
 }
 
 /// Ends all templates and waits for them. Their jails must have ended.
@@ -91,6 +100,22 @@ fn lock() -> MutexGuard<'static, Templates> {
 }
 
 impl Templates {
+    /// Returns the template of these jails, if it is not too old.
+    fn usable(&mut self, preparation: &Preparation) -> Option<&Template> {
+        self.reap();
+        self.retire(|template| template.started.elapsed() >= AGE_MAX);
+        self.live.iter().find(|known| known.preparation == *preparation)
+    }
+
+    /// Starts a template. If there are too many, retires the oldest.
+    fn start(&mut self, preparation: &Preparation) -> io::Result<Template> {
+        if self.live.len() >= TEMPLATES_MAX {
+            let oldest = self.live.iter().map(|template| template.started).min();
+            self.retire(|template| Some(template.started) == oldest);
+        }
+        Template::start(preparation)
+    }
+
     /// Closes the sockets of templates. They accept no more requests and end after their last jail.
     fn retire(&mut self, is_over: impl Fn(&Template) -> bool) {
         self.retired.extend(self.live.extract_if(.., |template| is_over(template)).map(|template| template.child));

@@ -5,48 +5,43 @@
 //! do not change while a jail lives.
 #![forbid(unsafe_code)]
 
-use crate::root::Root;
+use crate::fault::At;
+use crate::root::{Root, write_file};
 use glovebox_jail_helper::wire::Failure;
+use rustix::fd::AsFd;
 use rustix::fs::{CWD, Mode, OFlags, fstat, openat};
-use std::fs::File;
-use std::io::Read;
+use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 
 const SYS: &str = "/sys";
-/// Files that exist once.
-const SINGLE: &[&str] = &[
-    "devices/system/cpu/isolated",
-    "devices/system/cpu/kernel_max",
-    "devices/system/cpu/offline",
-    "devices/system/cpu/online",
-    "devices/system/cpu/possible",
-    "devices/system/cpu/present",
-    "devices/system/node/has_cpu",
-    "devices/system/node/has_memory",
-    "devices/system/node/online",
-    "devices/system/node/possible",
-    "kernel/mm/transparent_hugepage/defrag",
-    "kernel/mm/transparent_hugepage/enabled",
-    "kernel/mm/transparent_hugepage/hpage_pmd_size",
-    "kernel/mm/transparent_hugepage/shmem_enabled",
-];
 const PROCESSORS: &str = "devices/system/cpu";
-/// Files of each processor.
-const OF_PROCESSOR: &[&str] = &[
-    "topology/core_cpus",
-    "topology/core_cpus_list",
-    "topology/core_id",
-    "topology/core_siblings",
-    "topology/core_siblings_list",
-    "topology/die_id",
-    "topology/package_cpus_list",
-    "topology/physical_package_id",
-    "topology/thread_siblings",
-    "topology/thread_siblings_list",
-    "cpufreq/cpuinfo_max_freq",
-    "cpufreq/cpuinfo_min_freq",
+const NODES: &str = "devices/system/node";
+/// Folders that exist once, with the copied files.
+const SINGLE: &[(&str, &[&str])] = &[
+    (PROCESSORS, &["isolated", "kernel_max", "offline", "online", "possible", "present"]),
+    (NODES, &["has_cpu", "has_memory", "online", "possible"]),
+    ("kernel/mm/transparent_hugepage", &["defrag", "enabled", "hpage_pmd_size", "shmem_enabled"]),
 ];
-/// Number of caches that a processor has at most.
+/// Folders of each processor.
+const OF_PROCESSOR: &[(&str, &[&str])] = &[
+    (
+        "topology",
+        &[
+            "core_cpus",
+            "core_cpus_list",
+            "core_id",
+            "core_siblings",
+            "core_siblings_list",
+            "die_id",
+            "package_cpus_list",
+            "physical_package_id",
+            "thread_siblings",
+            "thread_siblings_list",
+        ],
+    ),
+    ("cpufreq", &["cpuinfo_max_freq", "cpuinfo_min_freq"]),
+];
+/// Maximum number of caches of a processor.
 const CACHES_MAX: u32 = 5;
 /// Files of each cache of a processor.
 const OF_CACHE: &[&str] = &[
@@ -59,36 +54,54 @@ const OF_CACHE: &[&str] = &[
     "type",
     "ways_of_associativity",
 ];
-const NODES: &str = "devices/system/node";
 /// Files of each memory node.
 const OF_NODE: &[&str] = &["cpulist", "cpumap", "distance"];
 /// Maximum number of copied files. On a machine with more, the last processors have no folder.
 const FILES_MAX: usize = 4096;
 /// Maximum size of a copied file, bytes: what the kernel returns at most.
-const FILE_BYTES_MAX: u64 = 4096;
+const FILE_BYTES_MAX: usize = 4096;
 const FOR_OTHERS: u32 = 0o004;
 
 /// Fills `/sys` of the new root. A file that the kernel does not have is left out.
 pub(super) fn fill(root: &Root) -> Result<(), Failure> {
-    let sys = Path::new(SYS);
-    root.folder(sys)?;
-    let mut wanted: Vec<PathBuf> = SINGLE.iter().map(PathBuf::from).collect();
-    wanted.extend(numbered(NODES, "node").flat_map(|node| OF_NODE.iter().map(move |name| node.join(name))));
-    for processor in numbered(PROCESSORS, "cpu") {
-        wanted.extend(OF_PROCESSOR.iter().map(|name| processor.join(name)));
-        let caches = (0..CACHES_MAX).map(|index| processor.join(format!("cache/index{index}")));
-        wanted.extend(caches.flat_map(|cache| OF_CACHE.iter().map(move |name| cache.join(name))));
-        if wanted.len() > 2 * FILES_MAX {
+    root.folder(Path::new(SYS))?;
+    let single = SINGLE.iter().map(|(folder, names)| (PathBuf::from(folder), *names));
+    let nodes = numbered(NODES, "node").map(|node| (node, OF_NODE));
+    let processors = numbered(PROCESSORS, "cpu").flat_map(|processor| {
+        let caches = (0..CACHES_MAX).map(|index| (format!("cache/index{index}"), OF_CACHE));
+        let folders = OF_PROCESSOR.iter().map(|(folder, names)| ((*folder).to_owned(), *names));
+        folders.chain(caches).map(move |(folder, names)| (processor.join(folder), names))
+    });
+    let mut copied = 0;
+    for (folder, names) in single.chain(nodes).chain(processors) {
+        copied += copy(root, &Path::new(SYS).join(folder), names, FILES_MAX - copied)?;
+        if copied >= FILES_MAX {
             break;
         }
     }
-    let existing = wanted.into_iter().filter_map(|path| Some((sys.join(&path), content(&sys.join(path))?)));
-    existing.take(FILES_MAX).try_for_each(|(path, content)| root.file(&path, &content))
+    Ok(())
+}
+
+/// Copies the existing files of one folder, at most `files_max`, and returns their number.
+fn copy(root: &Root, folder: &Path, names: &[&str], files_max: usize) -> Result<usize, Failure> {
+    let Ok(source) = openat(CWD, folder, OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty()) else {
+        return Ok(0);
+    };
+    let existing = names.iter().filter_map(|name| Some((name, content(&source, Path::new(name))?)));
+    let existing: Vec<_> = existing.take(files_max).collect();
+    if existing.is_empty() {
+        return Ok(0);
+    }
+    let copies = root.folder(folder)?;
+    for (name, content) in &existing {
+        write_file(&copies, OsStr::new(name), content).at(format!("make file {}/{name}", folder.display()))?;
+    }
+    Ok(existing.len())
 }
 
 /// Returns the folders of the online processors or memory nodes, in the order of their numbers.
 fn numbered(folder: &'static str, prefix: &'static str) -> impl Iterator<Item = PathBuf> {
-    let online = content(&Path::new(SYS).join(folder).join("online"));
+    let online = content(CWD, &Path::new(SYS).join(folder).join("online"));
     let ranges = online.and_then(|text| String::from_utf8(text).ok()).map(|text| parse(&text)).unwrap_or_default();
     ranges
         .into_iter()
@@ -106,14 +119,16 @@ fn parse(text: &str) -> Vec<(u32, u32)> {
 }
 
 /// Returns the content of a file that every user may read.
-fn content(path: &Path) -> Option<Vec<u8>> {
+fn content(folder: impl AsFd, path: &Path) -> Option<Vec<u8>> {
     let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
-    let opened = openat(CWD, path, flags, Mode::empty()).ok()?;
+    let opened = openat(folder, path, flags, Mode::empty()).ok()?;
     if fstat(&opened).ok()?.st_mode & FOR_OTHERS == 0 {
         return None;
     }
-    let mut content = Vec::new();
-    File::from(opened).take(FILE_BYTES_MAX).read_to_end(&mut content).ok()?;
+    // The kernel returns the whole content with the first read.
+    let mut content = vec![0; FILE_BYTES_MAX];
+    let length = rustix::io::read(&opened, &mut content).ok()?;
+    content.truncate(length);
     Some(content)
 }
 
