@@ -108,6 +108,33 @@ fn each_error_has_its_class_its_retries_and_its_exit() {
     }
 }
 
+/// Errors that are no error responses: the host finds them in an answer or a connection. Columns: error, attribute of the stage,
+/// number of requests, failure class, code, exit code.
+#[test]
+fn each_misbehavior_of_a_provider_has_its_class_and_its_exit() {
+    let schema = "output_schema=\"{\\\"type\\\":\\\"object\\\",\\\"required\\\":[\\\"verdict\\\"]}\", ";
+    let table = [
+        ("network", "", 3, "transient", "provider/network", 9),
+        ("stream", "", 3, "transient", "provider/stream", 9),
+        ("pin-violation", "", 1, "scope", "provider/pin-violation", 6),
+        ("answer-too-large", "", 1, "contract", "provider/answer-too-large", 8),
+        ("configuration", "", 1, "deterministic", "provider/configuration", 8),
+        ("invalid-tool-call", "", 3, "deterministic", "provider/invalid-tool-call", 8),
+        ("loop", "", 12, "deterministic", "agent/loop", 1),
+        ("no-object-generated", schema, 3, "contract", "provider/no-object-generated", 8),
+    ];
+    let cases = table.into_iter().flat_map(|row| FAMILIES.map(|family| (row, family)));
+    for ((error, attribute, tries, class, code, exit), family) in cases {
+        let pipeline = STAGE.replace("allowed_write_paths", &format!("{attribute}allowed_write_paths"));
+        let bench = Bench::new(&pipeline, family, &[Turn::error(error).at_once().repeat()]);
+        let answer = bench.run();
+        let failure = &bench.show()["failure"];
+        let found = (failure["class"].as_str(), failure["code"].as_str(), bench.requests().len(), answer.code);
+        assert_eq!(found, (Some(class), Some(code), tries, exit), "{error} of {family}: {failure}");
+        bench.has_no_key();
+    }
+}
+
 /// The retries of a node repeat failures that may be temporary, and not a refusal that is permanent.
 #[test]
 fn retries_of_a_node_repeat_only_what_may_pass() {

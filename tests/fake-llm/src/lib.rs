@@ -8,6 +8,7 @@
 
 mod frames;
 mod listen;
+mod misbehave;
 mod refuse;
 mod script;
 mod whole;
@@ -17,6 +18,7 @@ pub use script::{FakeScript, FakeScriptError};
 use frames::Answer;
 use glovebox_models::family::Family;
 use listen::{Request, ResponseStream};
+use misbehave::{Misbehavior, misbehavior};
 use script::{Cut, Turn};
 use serde_json::{Value, json};
 use std::io::{self, Write};
@@ -93,17 +95,29 @@ impl ServerState {
             }
             Some(turn) => {
                 std::thread::sleep(Duration::from_millis(turn.delay_ms));
-                if turn.error.is_some() && !(turn.in_stream && asking.wants_stream(family)) {
-                    return self.refuse(&mut sending, family, turn);
+                if turn.error.is_none() || turn.in_stream && asking.wants_stream(family) {
+                    return self.say(&mut sending, family, turn, &asking);
                 }
-                let said =
-                    Answer::new(turn, turn.model.as_deref().or(asking.model()).unwrap_or("unknown"), asking.body.len());
-                if asking.wants_stream(family) {
-                    self.stream(&mut sending, family, turn, &said)
-                } else {
-                    say_whole(&mut sending, turn, &whole::body(family, &said).to_string())
+                match misbehavior(refuse::kind(turn), family, turn, &asking) {
+                    Some(Misbehavior::Response) => self.refuse(&mut sending, family, turn),
+                    Some(Misbehavior::Close) => sending.close(),
+                    Some(Misbehavior::Answer(answer)) => self.say(&mut sending, family, &answer, &asking),
+                    None => {
+                        let message = Some("the request offers no tool that the answer could call".to_owned());
+                        self.refuse(&mut sending, family, &Turn { message, ..Turn::refusing("invalid-request") })
+                    }
                 }
             }
+        }
+    }
+
+    /// Sends the answer of a turn, as a stream if the request asks for one.
+    fn say(&self, sending: &mut ResponseStream, family: Family, turn: &Turn, asking: &Request) -> io::Result<()> {
+        let model = turn.model.as_deref().or(asking.model()).unwrap_or("unknown");
+        let said = Answer::new(turn, model, asking.body.len());
+        match asking.wants_stream(family) {
+            true => self.stream(sending, family, turn, &said),
+            false => say_whole(sending, turn, &whole::body(family, &said).to_string()),
         }
     }
 

@@ -117,6 +117,11 @@ impl ResponseStream {
         self.0.write_all(b"0\r\n\r\n")
     }
 
+    /// Closes the connection before an answer.
+    pub(super) fn close(&mut self) -> io::Result<()> {
+        self.0.shutdown(Shutdown::Both)
+    }
+
     /// Announces a chunk, sends only its beginning, and closes the connection.
     pub(super) fn break_off(&mut self) -> io::Result<()> {
         self.0.write_all(b"400\r\ndata: {\"")?;

@@ -6,7 +6,7 @@ use glovebox_models::family::Family;
 use serde_json::{Value, json};
 
 /// Returns the kind of a turn's error.
-fn kind(turn: &Turn) -> ErrorKind {
+pub(super) fn kind(turn: &Turn) -> ErrorKind {
     let name = turn.error.as_deref().unwrap_or_default();
     ERRORS.iter().find(|row| row.name == name).map_or(ErrorKind::Server, |row| row.kind)
 }
@@ -85,6 +85,7 @@ fn openai(kind: ErrorKind) -> (u16, &'static str) {
         ErrorKind::QuotaExceeded => (429, "insufficient_quota"),
         ErrorKind::RequestTimeout => (408, "timeout"),
         ErrorKind::InvalidRequest => (400, "invalid_value"),
+        ErrorKind::Configuration => (302, "moved"),
         _ => (500, "server_error"),
     }
 }
@@ -100,6 +101,7 @@ fn anthropic(kind: ErrorKind) -> (u16, &'static str) {
         }
         ErrorKind::ContentFilter => (400, "content_filter"),
         ErrorKind::RequestTimeout => (408, "timeout_error"),
+        ErrorKind::Configuration => (302, "moved"),
         _ => (529, "overloaded_error"),
     }
 }
@@ -112,6 +114,7 @@ fn gemini(kind: ErrorKind) -> (u16, &'static str) {
         ErrorKind::RateLimit | ErrorKind::QuotaExceeded => (429, "RESOURCE_EXHAUSTED"),
         ErrorKind::ContentFilter => (400, "content_filter"),
         ErrorKind::RequestTimeout => (408, "DEADLINE_EXCEEDED"),
+        ErrorKind::Configuration => (302, "moved"),
         _ => (503, "UNAVAILABLE"),
     }
 }

@@ -3,6 +3,7 @@
 //! An answer with `when` is used only for requests that contain this text. An unknown field or value is an error with
 //! its line number.
 
+use super::misbehave::is_of_provider;
 use glovebox_models::chat::Usage;
 use glovebox_models::error::ERRORS;
 use serde::Deserialize;
@@ -111,13 +112,20 @@ impl FakeScript {
             line: error.span().map_or(1, |span| 1 + text[..span.start].matches('\n').count()),
             problem: error.message().to_owned(),
         })?;
-        let known = |name: &String| ERRORS.iter().any(|row| row.name == name);
-        match script.turns.iter().filter_map(|turn| turn.error.as_ref()).find(|name| !known(name)) {
+        let wrong = |name: &String| match ERRORS.iter().find(|row| row.name == name) {
+            Some(row) if is_of_provider(row.kind) => None,
+            Some(_) => Some(format!("`error` is `{name}`, which no provider can cause")),
+            None => {
+                let possible = ERRORS.iter().filter(|row| is_of_provider(row.kind));
+                let names: Vec<&str> = possible.map(|row| row.name).collect();
+                Some(format!("`error` is `{name}`, expected one of {}", names.join(", ")))
+            }
+        };
+        let errors = script.turns.iter().filter_map(|turn| turn.error.as_ref());
+        match errors.filter_map(|name| Some((name, wrong(name)?))).next() {
             None => Ok(script),
-            Some(name) => {
+            Some((name, problem)) => {
                 let at = text.find(&format!("\"{name}\"")).unwrap_or_default();
-                let names: Vec<&str> = ERRORS.iter().map(|row| row.name).collect();
-                let problem = format!("`error` is `{name}`, expected one of {}", names.join(", "));
                 Err(FakeScriptError { line: 1 + text[..at].matches('\n').count(), problem })
             }
         }
@@ -154,6 +162,7 @@ mod tests {
         check("[[answer]]\ntext = 'x'\nreply = 'y'", 3, "unknown field `reply`");
         check("[[answer]]\ncut = 'soon'", 2, "unknown variant `soon`");
         check("[[answer]]\n\nerror = \"down\"", 3, "`error` is `down`, expected one of authentication");
+        check("[[answer]]\n\nerror = \"canceled\"", 3, "`error` is `canceled`, which no provider can cause");
         assert!(FakeScript::parse("[[answer]]\ntext = 'x'").is_ok());
     }
 
