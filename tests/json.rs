@@ -260,3 +260,17 @@ fn what_other_commands_print_conforms() {
     let trace = bench.run_text("good", "trace.jsonl");
     trace.lines().for_each(|line| conforms("trace", &serde_json::from_str(line).unwrap()));
 }
+
+#[test]
+fn the_program_prints_its_published_schemas() {
+    let bench = Workbench::new();
+    let list = bench.glovebox(&["schema"]);
+    list.ends(0);
+    let names: Vec<&str> = list.stdout.lines().filter_map(|line| line.split(' ').next()).collect();
+    assert!(names.len() > 40 && names.contains(&"record"), "{names:?}");
+    for name in names {
+        let published = std::fs::read_to_string(root().join(format!("docs/schemas/{name}.schema.json"))).unwrap();
+        assert_eq!(bench.glovebox(&["schema", name]).ends(0).stdout, published, "{name}");
+    }
+    bench.glovebox(&["schema", "recrod"]).ends(2).says("unknown schema `recrod`").says("glovebox schema record");
+}

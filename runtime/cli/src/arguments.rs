@@ -30,7 +30,7 @@ pub use fork::ForkArguments;
 pub use groups::tree;
 pub use help::{CompletionsArguments, HelpArguments, ManArguments};
 pub use keeping::{CollectArguments, ListArguments, RemoveArguments};
-pub use machine::{CompileArguments, DoctorArguments, VersionArguments};
+pub use machine::{CompileArguments, DoctorArguments, SchemaArguments, VersionArguments};
 pub use models::{FakeArguments, ModelsCommand, ModelsListArguments, ModelsTestArguments};
 pub use parallel::ParallelArguments;
 pub use plugin::{EmbedArguments, InspectArguments, LockArguments, NewPluginArguments, PluginCommand, WitArguments};
@@ -160,6 +160,8 @@ pub enum Command {
     },
     /// Check sandbox support; `--attack` and `--ordinary` test it
     Doctor(Deferred<DoctorArguments>),
+    /// Print the JSON Schema of a document, or list all
+    Schema(Deferred<SchemaArguments>),
     /// Print the version of glovebox and of its built-in components
     Version(Deferred<VersionArguments>),
     /// Explain a command or a topic

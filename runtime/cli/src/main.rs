@@ -132,6 +132,7 @@ fn dispatch(command: Command) -> CommandResult {
         Command::Holdout { command: HoldoutCommand::Status(arguments) } => commands::holdout::status(&arguments),
         Command::Holdout { command: HoldoutCommand::Verify(arguments) } => commands::holdout::verify(&arguments),
         Command::Doctor(Deferred(arguments)) => commands::doctor::doctor(&arguments),
+        Command::Schema(Deferred(arguments)) => commands::schema::schema(&arguments),
         Command::Help(Deferred(arguments)) => commands::help::help(&arguments),
         Command::Completions(Deferred(arguments)) => commands::completions::completions(&arguments),
         Command::Man(Deferred(arguments)) => commands::man::man(&arguments),

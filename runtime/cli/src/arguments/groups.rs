@@ -14,7 +14,7 @@ const GROUPS: [(&str, &[&str]); 6] = [
     ("Look at runs", &["ls", "show", "why", "logs", "transcript", "diff", "apply", "rm", "gc"]),
     ("Prove what a run did", &["evidence", "verify", "attest", "verify-run", "holdout"]),
     ("Plugins and models", &["plugin", "models", "trust", "fake-llm"]),
-    ("This program and machine", &["doctor", "version", "help", "completions", "man"]),
+    ("This program and machine", &["doctor", "schema", "version", "help", "completions", "man"]),
 ];
 
 /// Width of the column of command names: the length of the longest name.

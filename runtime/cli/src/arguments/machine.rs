@@ -12,6 +12,13 @@ pub struct VersionArguments {
     pub json: bool,
 }
 
+/// `glovebox schema`.
+#[derive(Debug, Args)]
+pub struct SchemaArguments {
+    /// The document, such as `record`; without it, all are listed
+    pub name: Option<String>,
+}
+
 /// `glovebox doctor`.
 #[derive(Debug, Args)]
 pub struct DoctorArguments {

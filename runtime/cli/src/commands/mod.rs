@@ -32,6 +32,7 @@ pub mod plugin;
 pub mod resume;
 pub mod rm;
 pub mod run;
+pub mod schema;
 pub mod show;
 pub mod steer;
 pub mod transcript;

@@ -1,0 +1,103 @@
+//! `glovebox schema`: the published JSON Schemas of everything that Glovebox writes for programs.
+
+use crate::arguments::SchemaArguments;
+use crate::exit::{CommandResult, Exit, Stop};
+use crate::terminal;
+use glovebox_pipeline::nearest::nearest;
+
+/// A published schema.
+struct Published {
+    name: &'static str,
+    /// The document that it describes.
+    document: &'static str,
+    text: &'static str,
+}
+
+macro_rules! published {
+    ($($name:literal: $document:literal,)*) => {
+        &[$(Published {
+            name: $name,
+            document: $document,
+            text: include_str!(concat!("../../../../docs/schemas/", $name, ".schema.json")),
+        }),*]
+    };
+}
+
+const PUBLISHED: &[Published] = published! {
+    "answer": "`glovebox answer --json`",
+    "apply": "`glovebox apply --json`",
+    "attacks": "`glovebox doctor --attack --json`",
+    "attestation": "the signed attestation of `glovebox attest`",
+    "branch": "`glovebox apply --branch --json`",
+    "check": "`glovebox check --format json`",
+    "checkpoint": "`checkpoint.json` of a run",
+    "control": "`glovebox cancel --json` and `glovebox pause --json`",
+    "conversation": "the conversation of a stage with a model",
+    "diff": "`glovebox diff --json`",
+    "doctor": "`glovebox doctor --json`",
+    "event": "an event of the journal",
+    "evidence": "`glovebox evidence --json`",
+    "final": "`final.json` of a run",
+    "gates": "`glovebox gates --json`",
+    "graph": "`glovebox graph --json`",
+    "holdout-status": "`glovebox holdout status --json`",
+    "holdout-verify": "`glovebox holdout verify --json`",
+    "logs": "a line of `glovebox logs --json`",
+    "ls": "`glovebox ls --json`",
+    "manifest": "`manifest.json` of a run",
+    "models": "`glovebox models ls --json`",
+    "models-test": "`glovebox models test --json`",
+    "ordinary": "`glovebox doctor --ordinary --json`",
+    "plan": "`glovebox plan --json`",
+    "plugin-inspect": "`glovebox plugin inspect --json`",
+    "plugin-lock": "`glovebox plugin lock --json`",
+    "receipts": "`receipts.json` of a stage",
+    "record": "a line of `progress.ndjson` and of `glovebox run --json`",
+    "removed": "`glovebox rm --json` and `glovebox gc --json`",
+    "show-node": "`glovebox show RUN NODE --json`",
+    "statement": "the statement in an attestation",
+    "status": "`status.json` of a stage",
+    "steer": "`glovebox steer --json`",
+    "tool-hook": "the input of a hook of tool calls",
+    "trace": "a line of `trace.jsonl`",
+    "transcript": "a line of `glovebox transcript --json`",
+    "trust": "`glovebox trust ls --json`",
+    "verdict": "the verdict: `glovebox show --json`, and the last line of `glovebox run --json`",
+    "version": "`glovebox version --json`",
+    "why": "`glovebox why --json`",
+};
+
+/// Prints a schema, or lists all.
+pub fn schema(arguments: &SchemaArguments) -> CommandResult {
+    let Some(name) = &arguments.name else {
+        let width = PUBLISHED.iter().map(|schema| schema.name.len()).max().unwrap_or_default();
+        terminal::print(
+            PUBLISHED.iter().map(|schema| format!("{:width$}  {}\n", schema.name, schema.document)).collect::<String>(),
+        );
+        return Ok(Exit::Ok);
+    };
+    let Some(found) = PUBLISHED.iter().find(|schema| schema.name == name) else {
+        let stop = Stop::new(Exit::Usage, format!("unknown schema `{name}`"));
+        return Err(match nearest(name, PUBLISHED.iter().map(|schema| schema.name)) {
+            Some(meant) => stop.with_help(format!("did you mean `glovebox schema {meant}`?")),
+            None => stop.with_help("list all schemas: `glovebox schema`"),
+        });
+    };
+    terminal::print(found.text);
+    Ok(Exit::Ok)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::path::Path;
+
+    #[test]
+    fn each_published_file_is_listed() {
+        let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/schemas");
+        let files = std::fs::read_dir(folder).unwrap().map(|file| file.unwrap().file_name().into_string().unwrap());
+        let mut files: Vec<String> = files.map(|file| file.strip_suffix(".schema.json").unwrap().to_owned()).collect();
+        files.sort();
+        assert_eq!(PUBLISHED.iter().map(|schema| schema.name).collect::<Vec<_>>(), files);
+    }
+}
