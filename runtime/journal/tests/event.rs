@@ -10,6 +10,8 @@ use glovebox_pipeline::ir::Role;
 use glovebox_record::Status;
 use glovebox_record::question::{Answer, Choice};
 use jiff::Timestamp;
+use serde_json::{Map, Value};
+use std::collections::BTreeSet;
 use std::path::Path;
 
 /// Environment variable that makes the test write the schema instead of comparing it.
@@ -26,6 +28,48 @@ fn the_schema_on_file_is_current() {
     let on_file: Option<serde_json::Value> =
         std::fs::read(&path).ok().and_then(|text| serde_json::from_slice(&text).ok());
     assert!(on_file == Some(schema), "docs/schemas/event.schema.json is out of date: run with {UPDATE}=1");
+}
+
+/// The fields that say which stage or branch an event is about. The page explains them once.
+const IDENTITY: [&str; 8] = ["kind", "generation", "branch", "node", "visit", "work", "ordinal", "attempt_id"];
+/// The lines of the page around the generated table.
+const TABLE: (&str, &str) =
+    ("<!-- generated: UPDATE_DOCS=1 cargo test --workspace --test event -->\n", "<!-- end -->\n");
+
+/// Returns the rows of the table of events: kind, meaning, and the fields of its own.
+fn table(schema: &Value) -> String {
+    let mut table = "| kind | meaning | fields |\n|---|---|---|\n".to_owned();
+    for event in schema["$defs"]["Event"]["oneOf"].as_array().unwrap() {
+        let kind = event["properties"]["kind"]["const"].as_str().unwrap();
+        let inner = event["$ref"].as_str().and_then(|to| to.strip_prefix("#/$defs/"));
+        let fields = [event, inner.map_or(&Value::Null, |name| &schema["$defs"][name])];
+        let names = fields.into_iter().flat_map(|of| of["properties"].as_object().into_iter().flat_map(Map::keys));
+        let names = names.filter(|name| !IDENTITY.contains(&name.as_str())).collect::<BTreeSet<_>>();
+        let names = names.into_iter().map(|name| format!("`{name}`")).collect::<Vec<_>>().join(", ");
+        let meaning = event["description"].as_str().unwrap().replace('\n', " ");
+        table += &format!("| `{kind}` | {meaning} | {names} |\n");
+    }
+    table
+}
+
+#[test]
+fn the_page_lists_every_event() {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/events.md");
+    let page = std::fs::read_to_string(&path).unwrap();
+    let (before, rest) = page.split_once(TABLE.0).unwrap();
+    let (_, after) = rest.split_once(TABLE.1).unwrap();
+    let table = table(&schemars::schema_for!(Record).to_value());
+    let current = format!("{before}{}{table}{}{after}", TABLE.0, TABLE.1);
+    if std::env::var_os("UPDATE_DOCS").is_some() {
+        std::fs::write(&path, &current).unwrap();
+    } else {
+        assert!(page == current, "docs/events.md is out of date: run with UPDATE_DOCS=1");
+    }
+    // A name whose first part is that of a kind is a kind.
+    let is_kind = |name: &str| name.split_once('.').is_some_and(|(group, _)| table.contains(&format!("| `{group}.")));
+    for kind in after.split('`').filter(|name| is_kind(name)) {
+        assert!(table.contains(&format!("| `{kind}` |")), "`{kind}` is no event");
+    }
 }
 
 /// Event lines that stay readable. Lines may be added but never changed, because journals with such lines exist.
@@ -45,7 +89,7 @@ const LINES: &[&str] = &[
 ];
 
 #[test]
-fn lines_of_version_two_stay_readable() {
+fn lines_of_this_version_stay_readable() {
     for line in LINES {
         let event: Event = serde_json::from_str(line).unwrap_or_else(|error| panic!("{line}: {error}"));
         assert!(line.contains(&format!("\"kind\":\"{}\"", event.kind())));
