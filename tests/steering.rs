@@ -160,3 +160,24 @@ fn a_forged_message_is_not_heard() {
     assert!(bench.requests().iter().all(|asked| !asked.contains("FORGED")));
     assert!(steered(&bench).is_empty());
 }
+
+#[test]
+fn the_agent_at_work_in_a_child_hears_its_supervisor() {
+    let boss = "digraph ship {
+  graph [goal=\"say hello\"]
+  start [shape=Mdiamond]
+  boss [shape=house, \"stack.child_dotfile\"=\"child.dot\", \"manager.poll_interval\"=\"300ms\",
+        \"manager.actions\"=\"observe,steer,wait\", prompt=\"ZEBRA $goal\", allowed_write_paths=\"src/\"]
+  exit [shape=Msquare]
+  start -> boss -> exit
+}
+";
+    let bench = Bench::new(boss, "anthropic", &[write("one").after(1500), end()]);
+    bench.write("child.dot", &STAGE.replace("digraph ship", "digraph child"));
+    bench.run().ends(0);
+    let asked = bench.requests();
+    assert_eq!(asked.len(), 2);
+    assert!(!asked[0].contains("ZEBRA") && asked[1].contains("ZEBRA say hello"), "{}", asked[1]);
+    let steered = steered(&bench);
+    assert_eq!((steered.len(), &steered[0]["node"], &steered[0]["by"]), (1, &json!("boss__build"), &json!("boss")));
+}

@@ -227,7 +227,7 @@ fn unknown_in_script(pipeline: &Pipeline, script: &Script) -> Vec<Diagnostic> {
             None => diagnostic,
         }
     };
-    let unasked = pipeline.nodes.iter().filter(|node| script.mentions(&node.id) && !asks_model(node));
+    let unasked = pipeline.nodes.iter().filter(|node| script.mentions(&node.id) && !node.asks_model());
     let unasked = unasked.map(|node| {
         let message =
             format!("the script has turns for `{}`, but a `{}` node asks no model", node.id, node.handler.name());
@@ -235,11 +235,6 @@ fn unknown_in_script(pipeline: &Pipeline, script: &Script) -> Vec<Diagnostic> {
         diagnostic.with_help("remove its turns from the script: such a node runs what the pipeline says")
     });
     unknown.map(found).chain(unasked).collect()
-}
-
-/// Returns true if the node may ask a model: it is an agent stage, or a plugin, for which the grants decide.
-pub fn asks_model(node: &Node) -> bool {
-    matches!(node.handler.kind(), HandlerKind::Codergen | HandlerKind::Plugin)
 }
 
 struct Binder<'a> {

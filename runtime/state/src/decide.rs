@@ -106,7 +106,8 @@ impl BranchDecision<'_> {
                 self.leave_stage(&finished.node, &outcome)
             }
             // The next step depends on other branches: see `next_step`.
-            Event::ParallelStarted(_) | Event::ParallelExpired(_) | Event::ChildObserved(_) => Vec::new(),
+            Event::ParallelStarted(_) | Event::ParallelExpired(_) => Vec::new(),
+            Event::ChildObserved(observed) => self.steer_child(observed),
             Event::BranchCanceled(_) | Event::BranchFinished(_) => Vec::new(),
             Event::QuestionAnswered(answered) if answered.recovery => self.decide_recovery(answered),
             Event::QuestionAnswered(answered) => self.leave_gate(answered),

@@ -15,7 +15,6 @@ use crate::terminal::{self, visible};
 use glovebox_engine::inbox::{GivenSteering, Message};
 use glovebox_journal::event::{NodeId, Record};
 use glovebox_pipeline::nearest::nearest;
-use glovebox_plan::bind::asks_model;
 use glovebox_record::MessageId;
 use glovebox_record::steering::STEERING_BYTES_MAX;
 use glovebox_state::evidence::RunSummary;
@@ -94,7 +93,7 @@ fn refuse(
         };
         return Err(Stop::new(Exit::Usage, format!("run `{}` has no node `{shown}`", run.id)).with_help(help));
     };
-    if !asks_model(node) {
+    if !node.asks_model() {
         let message = format!("`{shown}` is a `{}` node, which asks no model", node.handler.name());
         return Err(Stop::new(Exit::Usage, message).with_help("name a node that runs an agent"));
     }

@@ -68,6 +68,11 @@ impl Node {
             && matches!(self.handler.kind(), HandlerKind::Subpipeline | HandlerKind::Manager)
     }
 
+    /// Returns true if the node may ask a model: it is an agent stage, or a plugin, for which the grants decide.
+    pub fn asks_model(&self) -> bool {
+        matches!(self.handler.kind(), HandlerKind::Codergen | HandlerKind::Plugin)
+    }
+
     /// Returns true for a builder. Hold-outs test a builder's work, so the builder must not see them.
     pub fn is_builder(&self) -> bool {
         self.role == Some(Role::Builder)

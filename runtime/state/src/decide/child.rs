@@ -1,10 +1,10 @@
 //! Decisions in a child pipeline. Its stages are the only branch of a parallel node (`glovebox_pipeline::child`).
 
 use super::BranchDecision;
-use crate::run_state::{Branch, OpenParallel, RunState};
-use glovebox_journal::event::{BranchId, ChildObserved, Event, SupervisionEnd};
+use crate::run_state::{Branch, OpenParallel, OpenTask, RunState};
+use glovebox_journal::event::{BranchId, ChildObserved, Event, StageSteered, SupervisionEnd};
 use glovebox_pipeline::ir::{Child, Node, NodeId, Pipeline};
-use glovebox_record::{Failure, FailureClass, Outcome, Status};
+use glovebox_record::{Failure, FailureClass, MessageId, Outcome, Status};
 use jiff::{SignedDuration, Timestamp};
 use serde_json::Value;
 use std::collections::BTreeMap;
@@ -125,6 +125,30 @@ impl BranchDecision<'_> {
     /// Returns the time at which a supervisor first observes its child.
     pub(super) fn first_look(&self, parallel: &NodeId) -> Option<Timestamp> {
         child(self.pipeline, parallel)?.supervision.as_ref().map(|supervision| self.due(supervision.interval))
+    }
+
+    /// Gives the message of a supervisor to the agents of its child that are at work, as `glovebox steer` does. Stages that
+    /// start later find it in their context.
+    pub(super) fn steer_child(&self, observed: &ChildObserved) -> Vec<Event> {
+        let (Some(text), Some(parallel)) = (&observed.steering, self.branch.parallel()) else { return Vec::new() };
+        let message = MessageId::new(format!("{}.{}.{}", observed.node, observed.visit, observed.cycle));
+        let mut inside: Vec<&BranchId> = parallel.children.iter().map(|child| &child.id).collect();
+        let mut steered = Vec::new();
+        while let Some(branch) = inside.pop().and_then(|id| self.state.branches.get(id)) {
+            inside.extend(branch.parallel().iter().flat_map(|inner| inner.children.iter().map(|child| &child.id)));
+            let asks = |open: &&OpenTask| self.pipeline.node(&open.task.node).is_some_and(Node::asks_model);
+            let open = branch.open().filter(asks).filter(|open| self.state.has_room(open, &message));
+            steered.extend(open.and_then(|open| Some(open.attempt(open.attempt_id.as_ref()?))).map(|attempt| {
+                Event::StageSteered(Box::new(StageSteered {
+                    attempt,
+                    message: message.clone(),
+                    by: observed.node.to_string(),
+                    sent_at: self.state.at.unwrap_or_default(),
+                    text: text.clone(),
+                }))
+            }));
+        }
+        steered
     }
 
     /// Decides at an exit of a child pipeline. If the goal gates of the child are met, the child has succeeded,

@@ -10,13 +10,14 @@ impl RunState {
     /// yet and have room for one more.
     pub fn steerable<'a>(&'a self, node: &'a NodeId, message: &'a MessageId) -> impl Iterator<Item = &'a OpenTask> {
         let open = self.branches.values().filter_map(|branch| branch.open());
-        open.filter(move |open| {
-            let mut said = self.said_to(open);
-            open.task.node == *node
-                && open.attempt_id.is_some()
-                && said.all(|steered| steered.message != *message)
-                && self.said_to(open).count() < STEERING_MAX
-        })
+        open.filter(move |open| open.task.node == *node && self.has_room(open, message))
+    }
+
+    /// Returns true if an attempt runs, does not have this message yet and has room for one more.
+    pub(crate) fn has_room(&self, open: &OpenTask, message: &MessageId) -> bool {
+        open.attempt_id.is_some()
+            && self.said_to(open).all(|steered| steered.message != *message)
+            && self.said_to(open).count() < STEERING_MAX
     }
 
     /// Returns the steering messages that an attempt of this task gets at its start.

@@ -151,6 +151,9 @@ fn a_supervisor_looks_at_its_interval_and_fails_with_its_last_look() {
     let last = look(&mut run, 20);
     assert_eq!((last.cycle, last.ends, last.observe_at), (2, Some(SupervisionEnd::MaxCycles), None));
     assert_eq!(last.steering, None, "it speaks once");
+    let steered = run.records.iter().filter_map(|record| record.event.stage_steered());
+    let steered: Vec<_> = steered.map(|told| (told.attempt.task.node.as_str(), &*told.by, &*told.text)).collect();
+    assert_eq!(steered, [("m__x", "m", "be quick")], "the agent at work gets the message");
     end_child(&mut run);
     let reason = "Max cycles exceeded: `m` polled its child pipeline 2 times (`manager.max_cycles`)";
     assert_eq!(run.verdict(), format!("fail limit/max_cycles: {reason}"));
