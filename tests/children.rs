@@ -470,3 +470,35 @@ fn every_prefix_of_a_journal_with_child_pipelines_leads_to_the_same_end() {
         assert_eq!(found.visited.as_array().map(Vec::len), expected.visited.as_array().map(Vec::len), "from {kept}");
     }
 }
+
+#[test]
+fn a_child_that_does_not_start_by_itself_waits_for_a_person() {
+    let bench = supervised(", \"stack.child_autostart\"=false");
+    run(&bench).ends(10).says("Start the child pipeline `children/slow.dot`?");
+    assert!(events(&bench, "stage.started").is_empty(), "nothing of the child has started");
+    bench.glovebox(&["answer", "r", "boss__confirm", "start"]).ends(0);
+    bench.glovebox(&["resume", "r"]).ends(0);
+    assert_eq!(bench.run_text("r", "workspace/out/b"), "b\n");
+    bench.glovebox(&["check", "pipeline.dot"]).ends(0);
+    let wrong = supervised(", \"stack.child_autostart\"=perhaps");
+    wrong.glovebox(&["check", "pipeline.dot"]).ends(3).says("stack.child_autostart");
+}
+
+#[test]
+fn the_commands_of_a_child_start_in_its_folder() {
+    let child = tool("where", "pwd | sed 's,.*/,,' > at", "services/") + "start -> where -> done";
+    let bench = |folder: &str| {
+        let part = format!(
+            "part [type=subpipeline, \"stack.child_dotfile\"=\"c.dot\", \"stack.child_workdir\"=\"{folder}\", \
+             allowed_write_paths=\"services/\"]\nstart -> part -> done"
+        );
+        let bench = Workbench::with_pipeline(&graph("goal=ship", &part));
+        bench.write("c.dot", &graph("goal=bricks", &child));
+        bench.write("services/keep.txt", "");
+        bench
+    };
+    let inside = bench("services");
+    run(&inside).ends(0);
+    assert_eq!(inside.run_text("r", "workspace/services/at"), "services\n");
+    bench("../other").glovebox(&["check", "pipeline.dot"]).ends(3).says("expected a folder in the workspace");
+}

@@ -115,14 +115,20 @@ const GENERAL: &[KnownAttribute] = &[
         "written by Glovebox: `max_steps` of the child pipeline",
         Glovebox,
     ),
-    known(key::STACK_CHILD_WORKDIR, GN, Path, "the workspace", "working directory of the child pipeline", SPEC)
-        .refused("remove it: a child pipeline works in the same workspace"),
+    known(
+        key::STACK_CHILD_WORKDIR,
+        GN,
+        Path,
+        "the workspace",
+        "folder in which the commands of the child pipeline start",
+        SPEC,
+    ),
     known(
         key::STACK_CHILD_AUTOSTART,
         N,
         Boolean,
         "`true`",
-        "whether the node starts its child pipeline; must be `true`",
+        "whether the child pipeline starts by itself; otherwise a person is asked",
         Spec("§4.11"),
     ),
     known(

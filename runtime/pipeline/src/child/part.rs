@@ -7,6 +7,7 @@ use crate::diagnostic::Diagnostic;
 use crate::ir::{CHILD_EXIT, Handler, HandlerKind, INTERVAL_DEFAULT, Node, NodeId, Pipeline};
 use crate::key::{self, Key};
 use crate::transform::SettledGraph;
+use glovebox_record::path::ScopePath;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Display;
 
@@ -14,7 +15,7 @@ use std::fmt::Display;
 type Values = BTreeMap<String, String>;
 
 /// Known attributes that are allowed on a node that runs a child. Unknown attributes are always allowed.
-const OF_OWNER: [Key<'static>; 15] = [
+const OF_OWNER: [Key<'static>; 16] = [
     key::SHAPE,
     key::TYPE,
     key::LABEL,
@@ -29,6 +30,7 @@ const OF_OWNER: [Key<'static>; 15] = [
     key::LLM_PROVIDER,
     key::REASONING_EFFORT,
     key::STACK_CHILD_AUTOSTART,
+    key::STACK_CHILD_WORKDIR,
     key::RANKDIR,
 ];
 /// Attributes that are also allowed if the node supervises the child.
@@ -42,9 +44,10 @@ const OF_SUPERVISOR: [Key<'static>; 5] = [
 /// Attributes of the node that apply to the end of the child. They move to the fan-in.
 const OF_END: [Key<'static>; 3] = [key::GOAL_GATE, key::RETRY_TARGET, key::FALLBACK_RETRY_TARGET];
 /// Attributes of the child's graph that its stages already contain, or that have no effect outside of the child's file.
-const SETTLED: [Key<'static>; 8] = [
+const SETTLED: [Key<'static>; 9] = [
     key::GOAL,
     key::STACK_CHILD_DOTFILE,
+    key::STACK_CHILD_WORKDIR,
     key::LABEL,
     key::MODEL_STYLESHEET,
     key::LLM_MODEL,
@@ -64,6 +67,8 @@ const INHERITED: [(Key<'static>, Key<'static>); 7] = [
 ];
 /// Attributes of the child's graph that move to its exit nodes.
 const OF_EXIT: [Key<'static>; 2] = [key::RETRY_TARGET, key::FALLBACK_RETRY_TARGET];
+/// Attributes that name the node at which a branch goes on.
+const TARGETS: [Key<'static>; 3] = [key::RETRY_TARGET, key::FALLBACK_RETRY_TARGET, key::HUMAN_DEFAULT_CHOICE];
 /// Attributes whose values are names of nodes.
 const NAMING: [Key<'static>; 6] = [
     key::RETRY_TARGET,
@@ -79,6 +84,8 @@ pub(super) struct Part<'a> {
     owner: &'a Node,
     child: &'a Pipeline,
     file: &'a str,
+    /// The folder in which the commands of the child start, if it is named.
+    workdir: Option<&'a str>,
     /// The names of the child's nodes in its own file.
     names: BTreeSet<&'a str>,
 }
@@ -86,11 +93,13 @@ pub(super) struct Part<'a> {
 impl<'a> Part<'a> {
     /// Checks that the settings of a node and of its child are allowed.
     pub(super) fn new(parent: &'a Pipeline, owner: &'a Node, child: &'a Pipeline) -> Result<Self, Vec<Diagnostic>> {
-        let named =
-            owner.attributes.get(key::STACK_CHILD_DOTFILE).or_else(|| parent.attributes.get(key::STACK_CHILD_DOTFILE));
-        let file = named.map(|attribute| attribute.value.trim()).unwrap_or_default();
+        let named = |key| {
+            let attribute = owner.attributes.get(key).or_else(|| parent.attributes.get(key));
+            attribute.map(|attribute| attribute.value.trim()).filter(|value| !value.is_empty())
+        };
+        let (file, workdir) = (named(key::STACK_CHILD_DOTFILE).unwrap_or_default(), named(key::STACK_CHILD_WORKDIR));
         let names = child.nodes.iter().map(|node| node.id.as_str()).collect();
-        let part = Self { owner, child, file, names };
+        let part = Self { owner, child, file, workdir, names };
         let faults: Vec<Diagnostic> =
             part.of_owner().chain(part.of_graph(parent)).chain(part.of_stages()).chain(part.of_edges()).collect();
         if faults.is_empty() { Ok(part) } else { Err(faults) }
@@ -108,14 +117,15 @@ impl<'a> Part<'a> {
                 format!("`{key}` has no effect on `{}`, which runs the child pipeline `{}`", self.owner.id, self.file);
             fault(self.owner, message, format!("set it on the stages of `{}` instead", self.file))
         });
-        let autostart =
-            self.owner.attributes.get(key::STACK_CHILD_AUTOSTART).filter(|value| value.value.trim() != "true");
-        let autostart = autostart.map(|_| {
-            let message = format!(
-                "only `{}` can start its child pipeline, so `stack.child_autostart` must be `true`",
-                self.owner.id
-            );
-            fault(self.owner, message, "remove `stack.child_autostart`")
+        let autostart = self.owner.attributes.get(key::STACK_CHILD_AUTOSTART).map(|value| value.value.trim());
+        let autostart = autostart.filter(|value| !["true", "false"].contains(value)).map(|value| {
+            let message = format!("`stack.child_autostart` is `{value}`, expected `true` or `false`");
+            fault(self.owner, message, "with `false`, a person is asked to start the child pipeline")
+        });
+        let workdir = self.workdir.filter(|folder| ScopePath::parse(folder).is_err());
+        let workdir = workdir.map(|folder| {
+            let message = format!("`stack.child_workdir` is `{folder}`, expected a folder in the workspace");
+            fault(self.owner, message, "write a relative path without `..`, such as `services/api`")
         });
         let actions = self.owner.attributes.get(key::MANAGER_ACTIONS).filter(|list| !are_known(&list.value));
         let actions = actions.map(|list| {
@@ -127,11 +137,17 @@ impl<'a> Part<'a> {
                 "a supervisor always observes its child pipeline and waits; add `steer` if it should also steer",
             )
         });
-        unread.chain(autostart).chain(actions)
+        unread.chain(autostart).chain(workdir).chain(actions)
     }
 
     fn is_supervisor(&self) -> bool {
         self.owner.handler.kind() == HandlerKind::Manager
+    }
+
+    /// Returns true if the child starts only after a person has said so.
+    fn waits_for_person(&self) -> bool {
+        let autostart = self.owner.attributes.get(key::STACK_CHILD_AUTOSTART);
+        autostart.is_some_and(|value| value.value.trim() == "false")
     }
 
     fn steers(&self) -> bool {
@@ -215,7 +231,7 @@ impl<'a> Part<'a> {
     /// Inserts the stages into the graph. Returns the names of the stages and of the fan-in.
     pub(super) fn put_into(self, graph: &mut SettledGraph) -> Result<Vec<NodeId>, Vec<Diagnostic>> {
         let own = SettledGraph::from_pipeline(self.child);
-        let join = self.join(graph);
+        let join = self.free_name("join", graph);
         let taken: BTreeSet<&str> = graph.nodes.iter().map(|node| node["id"].as_str()).collect();
         let twice = self.names.iter().map(|name| self.renamed(name)).find(|name| taken.contains(name.as_str()));
         if let Some(name) = twice {
@@ -229,7 +245,7 @@ impl<'a> Part<'a> {
         let end = self.make_parallel(&mut graph.nodes[at], &join);
         let stages = own.nodes.into_iter().zip(&self.child.nodes).map(|(values, node)| self.stage(values, node));
         let added: Vec<Values> = stages.chain([end]).collect();
-        let names = added.iter().map(|node| NodeId::from(node["id"].as_str())).collect();
+        let mut names: Vec<NodeId> = added.iter().map(|node| NodeId::from(node["id"].as_str())).collect();
         graph.nodes.splice(at + 1..at + 1, added);
         for edge in graph.edges.iter_mut().filter(|edge| edge["from"] == self.owner.id.as_str()) {
             edge.insert("from".to_owned(), join.to_string());
@@ -238,17 +254,47 @@ impl<'a> Part<'a> {
         graph.edges.extend(own.edges.into_iter().map(|edge| self.edge(edge)));
         let exits = self.child.nodes.iter().filter(|node| node.handler == Handler::Exit);
         graph.edges.extend(exits.map(|exit| edge(&self.renamed(&exit.id), &join)));
+        if self.waits_for_person() {
+            names.push(self.put_gate_before(graph));
+        }
         Ok(names)
     }
 
-    /// Returns a name for the fan-in that no node has.
-    fn join(&self, graph: &SettledGraph) -> NodeId {
+    /// Inserts a human gate in front of the node, and returns its name. All ways to the node lead through the gate.
+    fn put_gate_before(&self, graph: &mut SettledGraph) -> NodeId {
+        let gate = self.free_name("confirm", graph);
+        let owner = self.owner.id.as_str();
+        for edge in graph.edges.iter_mut().filter(|edge| edge["to"] == owner) {
+            edge.insert("to".to_owned(), gate.to_string());
+        }
+        for values in graph.nodes.iter_mut().chain([&mut graph.attributes]) {
+            for key in TARGETS {
+                if let Some(target) = values.get_mut(key.as_str()).filter(|target| target.trim() == owner) {
+                    *target = gate.to_string();
+                }
+            }
+        }
+        let question = format!("Start the child pipeline `{}`?", self.file);
+        graph.nodes.push(values([
+            ("id", gate.as_str()),
+            ("shape", "hexagon"),
+            ("handler", "wait.human"),
+            ("label", &question),
+        ]));
+        let mut started = edge(&gate, &self.owner.id);
+        set(&mut started, key::LABEL, Some("[S] Start"));
+        graph.edges.push(started);
+        gate
+    }
+
+    /// Returns a name for a node at an end of the child that no node has.
+    fn free_name(&self, end: &str, graph: &SettledGraph) -> NodeId {
         let is_free = |wanted: &NodeId| {
             !graph.nodes.iter().any(|node| node["id"] == wanted.as_str())
                 && !self.names.iter().any(|name| self.renamed(name) == *wanted)
         };
-        let numbered = (2..).map(|number| self.renamed(format_args!("join_{number}")));
-        let mut names = std::iter::once(self.renamed("join")).chain(numbered);
+        let numbered = (2..).map(|number| self.renamed(format_args!("{end}_{number}")));
+        let mut names = std::iter::once(self.renamed(end)).chain(numbered);
         names.find(is_free).expect("there are more numbers than nodes")
     }
 
@@ -270,7 +316,8 @@ impl<'a> Part<'a> {
             default(node, key::MANAGER_POLL_INTERVAL, Some(INTERVAL_DEFAULT));
         }
         let of_file = [key::TYPE, key::MANAGER_ACTIONS, key::ALLOWED_WRITE_PATHS];
-        for key in of_file.into_iter().chain([key::STACK_CHILD_DOTFILE, key::STACK_CHILD_AUTOSTART]) {
+        let of_child = [key::STACK_CHILD_DOTFILE, key::STACK_CHILD_AUTOSTART, key::STACK_CHILD_WORKDIR];
+        for key in of_file.into_iter().chain(of_child) {
             node.remove(key.as_str());
         }
         node.extend(values([("shape", "component"), ("handler", "parallel"), ("stack.child", self.file)]));
@@ -319,6 +366,7 @@ impl<'a> Part<'a> {
         if node.handler.component().is_some() {
             let bound = self.owner.attributes.get(key::ALLOWED_WRITE_PATHS).map(|attribute| attribute.value.as_str());
             default(values, key::ALLOWED_WRITE_PATHS, bound);
+            default(values, key::CODEX_WORKDIR, self.workdir.filter(|_| is_own));
         }
         for (of_graph, of_node) in INHERITED.into_iter().filter(|_| is_own) {
             let is_for_models = of_node != key::MAX_VISITS;
