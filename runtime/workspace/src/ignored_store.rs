@@ -142,7 +142,7 @@ struct Transfer<'m> {
 impl Transfer<'_> {
     fn one(&self, path: &Path, op: &Op) -> io::Result<()> {
         match op {
-            Op::MakeDir => self.make_directories(path).map(drop),
+            Op::MakeDir { .. } => self.make_directories(path).map(drop),
             Op::Write { executable, .. } => self.file(path, *executable),
             Op::Link { .. } => self.link(path),
             Op::Delete | Op::RemoveDir | Op::Special { .. } => Ok(()),

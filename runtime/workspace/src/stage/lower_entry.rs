@@ -219,7 +219,7 @@ impl Baseline for Lookup<'_> {
         let LowerEntry { kind: Some(kind), stat: Some(stat), is_workspace: true, .. } = self.entry(path)? else {
             return Ok(false);
         };
-        let is_same_use = kind == LowerKind::Directory && matches!(op, Op::MakeDir | Op::RemoveDir);
+        let is_same_use = kind == LowerKind::Directory && matches!(op, Op::MakeDir { .. } | Op::RemoveDir);
         Ok(!is_same_use && tree::Stamp::from_stat(&stat).changed() > self.lower.begun)
     }
 }
