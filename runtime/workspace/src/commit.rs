@@ -247,8 +247,7 @@ impl<R: Read> ChangeWriter<'_, R> {
         let part = part_name(path);
         unlink_if_there(&parent, &part).map_err(failed)?;
         let blob = (self.open_blob)(&expected).map_err(failed)?;
-        let mode = change.mode.map_or_else(|| mode(&parent, name, change.executable), Mode::from_raw_mode);
-        let file = tree::create_file(&parent, &part, mode).map_err(failed)?;
+        let file = tree::create_file(&parent, &part, mode(&parent, name, change)).map_err(failed)?;
         let found = copy_blob(blob, file).map_err(failed)?;
         if found != expected {
             unlink_if_there(&parent, &part).map_err(failed)?;
@@ -330,13 +329,16 @@ fn unlink_if_there(parent: &OwnedFd, name: &OsStr) -> io::Result<()> {
     }
 }
 
-/// Returns the mode for a file that replaces the one at `name`: the same permissions, if the executable bit does not
-/// change. So a file that only its owner may read stays private.
-fn mode(parent: &OwnedFd, name: &OsStr, executable: bool) -> Mode {
+/// Returns the mode for a file that replaces the one at `name`: the same permissions, unless the change has others. So a
+/// file that only its owner may read stays private, and one that the group may write stays so.
+fn mode(parent: &OwnedFd, name: &OsStr, change: &FileChange) -> Mode {
     let replaced = tree::stat_at(parent, name).ok().flatten();
-    let replaced =
-        replaced.filter(|stat| kind(stat) == FileType::RegularFile && tree::is_executable(stat) == executable);
-    replaced.map_or_else(|| tree::file_mode(executable), |stat| tree::copied_mode(&stat))
+    let replaced = replaced.filter(|stat| {
+        let is_kept = change.mode.is_none_or(|mode| tree::unusual_mode(stat) == Some(mode));
+        kind(stat) == FileType::RegularFile && tree::is_executable(stat) == change.executable && is_kept
+    });
+    let given = || change.mode.map_or(tree::file_mode(change.executable), Mode::from_raw_mode);
+    replaced.map_or_else(given, |stat| tree::copied_mode(&stat))
 }
 
 /// Returns the name of the temporary file for a path. It is always the same, so that the next attempt replaces the file
