@@ -6,7 +6,7 @@
 //! changes are applied again, since a crash may have interrupted this.
 
 use super::branches;
-use super::restore::{remove_caches, restore};
+use super::restore::{CacheRemoval, restore};
 use super::workspace::keep_replaced;
 use super::{OWNER_FILE, OpenCopy, RunDir, VisitPoint, apply_changes};
 use crate::assignment::Assignment;
@@ -265,12 +265,14 @@ impl Session {
         self.journal.lengthen(&self.dir.dir)?;
         let goes_back = past.is_some();
         past.into_iter().for_each(|past| self.replay.go_back(past));
-        let caches_removed = remove_caches(&self.dir, &self.replay.state)?;
+        let clock_went_back = self.replay.state.at.is_some_and(|last| last > Timestamp::now());
+        let removal = CacheRemoval { goes_back, clock_went_back };
+        let caches_removed = removal.perform(&self.dir, &self.replay.state)?;
         branches::sweep(&self.dir, caches_removed).map_err(|error| RunError::Workspace(Box::new(error)))?;
         let repaired = self.restore_workspace().await?;
         // Changes that the run undoes by going back are not reported as changes of another process.
         let repaired = repaired.filter(|_| !goes_back);
-        let resumed = RunResumed { repaired, caches_removed, ..resumed };
+        let resumed = RunResumed { repaired, caches_removed, clock_went_back, ..resumed };
         let (run, replay, pending) = self.position();
         // A pending fan-in merges changes, so the workspace must be updated too.
         let follower = WorkspaceFollower { dir: &self.dir, blobs: &self.blobs, next: follower };
