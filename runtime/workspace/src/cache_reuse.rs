@@ -238,6 +238,11 @@ impl CacheReuse<'_> {
 
     fn read_offer(&self, run: &Path) -> Option<Offer> {
         let file = run.join(cache::FOLDER).join(OFFER);
+        // If the clock was set back since, files that the user has changed look older than the builds, and a build tool
+        // would keep the builds.
+        if fs::symlink_metadata(&file).and_then(|offer| offer.modified()).is_ok_and(|made| made > SystemTime::now()) {
+            return None;
+        }
         let text = regular_file::read_text(&file, Links::Within(run), OFFER_BYTES_MAX).ok()?;
         let (mac, text) = text.split_once('\n')?;
         let expected = self.user_key.mac(PURPOSE, text.as_bytes());

@@ -10,6 +10,7 @@ use super::restore::{CacheRemoval, restore};
 use super::workspace::keep_replaced;
 use super::{OWNER_FILE, OpenCopy, RunDir, VisitPoint, apply_changes};
 use crate::assignment::Assignment;
+use crate::clock;
 use crate::disk::DiskGauge;
 use crate::driver::{Driver, Fault, Follow, RunError};
 use crate::inbox::{Inbox, forget_requests};
@@ -265,7 +266,7 @@ impl Session {
         self.journal.lengthen(&self.dir.dir)?;
         let goes_back = past.is_some();
         past.into_iter().for_each(|past| self.replay.go_back(past));
-        let clock_went_back = self.replay.state.at.is_some_and(|last| last > Timestamp::now());
+        let clock_went_back = self.replay.state.at.is_some_and(clock::is_behind);
         let removal = CacheRemoval { goes_back, clock_went_back };
         let caches_removed = removal.perform(&self.dir, &self.replay.state)?;
         branches::sweep(&self.dir, caches_removed).map_err(|error| RunError::Workspace(Box::new(error)))?;

@@ -207,6 +207,17 @@ fn another_key_another_user_and_a_forged_offer_take_nothing() {
     assert!(!place.reuse().take(&first, &to, Transfer::Copy).unwrap(), "the run has caches already");
 }
 
+#[test]
+fn builds_from_before_the_clock_was_set_back_are_not_taken() {
+    let place = place();
+    let run = place.filled("first");
+    assert!(place.reuse().offer(&run).unwrap() && place.reuse().is_offered_by(&run));
+    let offer = File::options().write(true).open(run.join("cache/offer")).unwrap();
+    offer.set_modified(SystemTime::now() + Duration::from_secs(3600)).unwrap();
+    assert!(!place.reuse().is_offered_by(&run));
+    assert_eq!(place.take(&run, "to", Transfer::Copy), None);
+}
+
 /// A name of a folder, and what replaces the folder.
 type Replacement<'a> = (&'a str, &'a dyn Fn(&Path));
 
