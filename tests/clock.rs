@@ -203,7 +203,9 @@ fn a_clock_that_is_set_while_no_process_drives_the_run_is_no_obstacle() {
         let workspace = bench.bench.run_folder("r").join("workspace");
         assert_eq!(fs::read_to_string(workspace.join("seen")).unwrap(), seen);
         assert!(bench.span_ms() >= 1_000);
-        for words in [&["verify", "r"][..], &["ls"], &["show", "latest"], &["gc", "--older-than", "1h"], &["apply", "r"]] {
+        for words in
+            [&["verify", "r"][..], &["ls"], &["show", "latest"], &["gc", "--older-than", "1h"], &["apply", "r"]]
+        {
             bench.glovebox(words).ends(0);
         }
     }

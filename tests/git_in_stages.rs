@@ -451,9 +451,8 @@ git submodule foreach -q --recursive 'echo $displaypath $(git status --porcelain
 git submodule --quiet update --init --recursive 2> /dev/null && echo updated
 git status --porcelain -uno; echo more >> lib/deep/i.txt
 git status --porcelain -uno; git -C lib status --porcelain -uno; git -C lib/deep status --porcelain";
-    let expected = |subject: &str| {
-        format!(" lib\n lib/deep\n{subject}\nlib 0\nlib/deep 0\nupdated\n M lib\n M deep\n M i.txt\n")
-    };
+    let expected =
+        |subject: &str| format!(" lib\n lib/deep\n{subject}\nlib 0\nlib/deep 0\nupdated\n M lib\n M deep\n M i.txt\n");
     let bench = shaped(NESTED, ask);
     assert_eq!(looked(&bench), expected("the last commit of the project, as this stage sees it"));
     let bench = shaped(NESTED, ask);

@@ -266,7 +266,8 @@ fn ambient_authority_stays_outside() {
 #[test]
 fn a_run_takes_its_times_from_its_own_clock() {
     let mut findings = Vec::new();
-    let held = ["runtime/engine/src/driver", "runtime/engine/src/inbox.rs", "runtime/state/src/", "runtime/journal/src/"];
+    let held =
+        ["runtime/engine/src/driver", "runtime/engine/src/inbox.rs", "runtime/state/src/", "runtime/journal/src/"];
     for source in sources().iter().filter(|source| source.is_under(&held) && !source.is_test()) {
         let lines = source.code.lines().enumerate();
         let reading = lines.filter(|(_, line)| line.contains("Timestamp::now") || line.contains("SystemTime::now"));

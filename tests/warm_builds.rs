@@ -133,7 +133,8 @@ fn a_lock_file_that_a_run_writes_does_not_end_the_reuse() {
     if !has_make() {
         return;
     }
-    let stage = "shape=parallelogram, tool_command=\"make check; echo 1 > Cargo.lock\", allowed_write_paths=\"Cargo.lock\"";
+    let stage =
+        "shape=parallelogram, tool_command=\"make check; echo 1 > Cargo.lock\", allowed_write_paths=\"Cargo.lock\"";
     let bench = bench(&[("check", stage)], false);
     std::fs::remove_file(bench.project().join("Cargo.lock")).unwrap();
     assert!(builds(&bench, "a"));

@@ -114,7 +114,9 @@ const PROJECTS: [Project; 12] = [
 /// Measures the projects with one of these names, or all, with a release build or with the program after `--program`.
 pub(crate) fn run(arguments: &[String]) -> Step {
     let (glovebox, names) = match arguments {
-        [flag, program, names @ ..] if flag == "--program" => (at(Path::new(program), fs::canonicalize(program))?, names),
+        [flag, program, names @ ..] if flag == "--program" => {
+            (at(Path::new(program), fs::canonicalize(program))?, names)
+        }
         names => {
             demand(cargo(&repository()).args(["build", "--release", "--locked", "--bin", "glovebox"]))?;
             (repository().join("target/release/glovebox"), names)

@@ -203,7 +203,9 @@ fn resumed(resumed: &RunResumed) -> String {
     if resumed.caches_removed {
         text += match resumed {
             RunResumed { back: Some(_), .. } => "; caches and files at ignored paths removed, since no record has them",
-            RunResumed { clock_went_back: true, .. } => "; caches removed, since the clock of this machine was set back",
+            RunResumed { clock_went_back: true, .. } => {
+                "; caches removed, since the clock of this machine was set back"
+            }
             _ => "; caches removed, since an attempt was killed",
         };
     }

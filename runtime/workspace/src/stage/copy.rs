@@ -82,20 +82,8 @@ impl Copy {
         let (facts, left_out, complete) = (HashMap::new(), HashSet::new(), (0, 0));
         let ViewOverrides { mount_points, closed, .. } = overrides.clone();
         let (at, scope, workspace) = (at.to_owned(), scope.clone(), source);
-        let mut copy = Self {
-            at,
-            tree,
-            workspace,
-            layers,
-            below,
-            mount_points,
-            closed,
-            scope,
-            facts,
-            left_out,
-            device,
-            complete,
-        };
+        let mut copy =
+            Self { at, tree, workspace, layers, below, mount_points, closed, scope, facts, left_out, device, complete };
         copy.fill()?;
         Ok(copy)
     }
