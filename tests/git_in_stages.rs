@@ -464,6 +464,7 @@ git status --porcelain -uno; git -C lib status --porcelain -uno; git -C lib/deep
 fn an_empty_submodule_cannot_be_filled_in_a_stage_and_the_summary_says_so() {
     let setup = format!("{WITH_SUBMODULE}rm -rf project && git clone -q main project\n");
     let bench = shaped(&setup, "git submodule update --init");
+    bench.write("pipeline.dot", &LOOK.replace(" > out.txt 2>&1", ""));
     run(&bench).ends(1).says("a submodule that is empty in the project stays empty in a stage");
 }
 

@@ -195,7 +195,7 @@ pub fn publish(draft: &RunFolder, runs_dir: &Path) -> Result<RunFolder, Stop> {
     Ok(RunFolder { id: draft.id.clone(), path, created: draft.created })
 }
 
-fn not_made(error: &std::io::Error, id: &str, runs_dir: &Path) -> Stop {
+fn not_made(error: &io::Error, id: &str, runs_dir: &Path) -> Stop {
     match error.kind() {
         ErrorKind::AlreadyExists => Stop::new(
             Exit::Usage,

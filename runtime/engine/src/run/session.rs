@@ -10,7 +10,7 @@ use super::restore::{CacheRemoval, restore};
 use super::workspace::keep_replaced;
 use super::{OWNER_FILE, OpenCopy, RunDir, VisitPoint, apply_changes};
 use crate::assignment::Assignment;
-use crate::clock;
+use crate::clock::{self, RunClock};
 use crate::disk::DiskGauge;
 use crate::driver::{Driver, Fault, Follow, RunError};
 use crate::inbox::{Inbox, forget_requests};
@@ -57,6 +57,8 @@ pub struct Session {
     pub left_out: Vec<SkippedEntry>,
     pub(super) worker: Worker,
     pub(super) pending: PendingDecisions,
+    /// The clock of all drivers of this session.
+    pub(super) clock: RunClock,
     // Dropped last: no other process may open the stores above before they are closed.
     pub(super) _owner: Owner,
 }
@@ -192,8 +194,8 @@ impl Unread {
         let (replay, pending) = (fold.replay, fold.last.pending());
         replay.state.run.as_ref().ok_or(RunError::NotStarted)?;
         journal.begin_queue(queue);
-        let (open_copies, left_out) = (Vec::new(), Vec::new());
-        Ok(Session { dir, journal, blobs, replay, open_copies, left_out, worker, pending, _owner: owner })
+        let (open_copies, left_out, clock) = (Vec::new(), Vec::new(), RunClock::start());
+        Ok(Session { dir, journal, blobs, replay, open_copies, left_out, worker, pending, clock, _owner: owner })
     }
 }
 
@@ -278,6 +280,7 @@ impl Session {
         // A pending fan-in merges changes, so the workspace must be updated too.
         let follower = WorkspaceFollower { dir: &self.dir, blobs: &self.blobs, next: follower };
         let mut driver = Driver {
+            clock: self.clock,
             replay,
             merge_check: Some(MergeCheck(&self.blobs)),
             ..Driver::new(run, pipeline, &self.journal, &(), self.worker.name.clone(), follower)
@@ -311,6 +314,7 @@ impl Session {
         keep_replaced(&workspace, &self.blobs, changes.values())?;
         let (run, replay, pending) = self.position();
         let mut driver = Driver {
+            clock: self.clock,
             replay,
             pending,
             merge_check: Some(MergeCheck(&self.blobs)),
@@ -381,6 +385,7 @@ impl Session {
         let events = filled.into_iter().map(|filled| Event::CacheFilled(Box::new(filled))).collect();
         let (run, replay, pending) = self.position();
         let mut driver = Driver {
+            clock: self.clock,
             replay,
             pending,
             merge_check: Some(MergeCheck(&self.blobs)),
@@ -409,6 +414,7 @@ impl Session {
         let (run, replay, pending) = self.position();
         let follower = WorkspaceFollower { dir: &self.dir, blobs: &self.blobs, next: follower };
         let mut driver = Driver {
+            clock: self.clock,
             replay,
             pending,
             inbox: limits.inbox,
