@@ -6,7 +6,7 @@
 
 use super::decide::{Baseline, LowerKind};
 use crate::change::Op;
-use crate::lower::{LowerFolders, access, is_visible};
+use crate::lower::{self, LowerFolders, access, is_visible};
 use crate::overlay::mask;
 use crate::tree::{self, Tree};
 use glovebox_record::path::ScopePath;
@@ -220,7 +220,8 @@ impl Baseline for Lookup<'_> {
             return Ok(false);
         };
         let is_same_use = kind == LowerKind::Directory && matches!(op, Op::MakeDir { .. } | Op::RemoveDir);
-        Ok(!is_same_use && tree::Stamp::from_stat(&stat).changed() > self.lower.begun)
+        let changed = tree::Stamp::from_stat(&stat).changed();
+        Ok(!is_same_use && lower::is_between(changed, self.lower.begun, lower::now()))
     }
 }
 
