@@ -438,6 +438,36 @@ updated
     }
 }
 
+/// A project whose submodule `lib` has a submodule `deep`, both checked out.
+const NESTED: &str = "git init -q inner && cd inner && echo i > i.txt && git add -A && git commit -qm inner && cd ..
+git init -q library && cd library && git submodule --quiet add file://$PWD/../inner deep && git commit -qm library && cd ..
+git init -q main && cd main && git submodule --quiet add file://$PWD/../library lib && git commit -qm first && cd ..
+git clone -q --recurse-submodules main project\n";
+
+#[test]
+fn a_submodule_of_a_submodule_has_a_repository_of_its_own() {
+    let ask = "git submodule status --recursive | cut -d ' ' -f 1,3; git -C lib/deep log --format=%s
+git submodule foreach -q --recursive 'echo $displaypath $(git status --porcelain | wc -l)'
+git submodule --quiet update --init --recursive 2> /dev/null && echo updated
+git status --porcelain -uno; echo more >> lib/deep/i.txt
+git status --porcelain -uno; git -C lib status --porcelain -uno; git -C lib/deep status --porcelain";
+    let expected =
+        |subject: &str| format!(" lib\n lib/deep\n{subject}\nlib 0\nlib/deep 0\nupdated\n M lib\n M deep\n M i.txt\n");
+    let bench = shaped(NESTED, ask);
+    assert_eq!(looked(&bench), expected("the last commit of the project, as this stage sees it"));
+    let bench = shaped(NESTED, ask);
+    bench.write("glovebox.toml", "[workspace]\ngit = \"history\"\n");
+    assert_eq!(looked(&bench), expected("inner"));
+}
+
+#[test]
+fn an_empty_submodule_cannot_be_filled_in_a_stage_and_the_summary_says_so() {
+    let setup = format!("{WITH_SUBMODULE}rm -rf project && git clone -q main project\n");
+    let bench = shaped(&setup, "git submodule update --init");
+    bench.write("pipeline.dot", &LOOK.replace(" > out.txt 2>&1", ""));
+    run(&bench).ends(1).says("a submodule that is empty in the project stays empty in a stage");
+}
+
 /// A submodule of the user at another commit than the project names is at another one in the stage, too, and shows what is uncommitted.
 #[test]
 fn a_submodule_that_the_user_has_changed_is_changed_in_the_stage() {

@@ -223,3 +223,29 @@ fn what_cannot_be_gone_back_to_is_refused_with_the_visits() {
     simple.glovebox(&["resume", "r", "--from", "a@1"]).ends(2).says("glovebox fork");
     assert!(Path::new(&simple.run_folder("r")).join("final.json").exists());
 }
+
+#[test]
+fn files_at_ignored_paths_of_undone_visits_are_gone() {
+    let bench = Workbench::with_pipeline(
+        "digraph g {\n start [shape=Mdiamond]\n done [shape=Msquare]\n \
+         first [shape=parallelogram, tool_command=\"mkdir -p gen; echo 1 > gen/first\", allowed_write_paths=\"\"]\n \
+         look [shape=parallelogram, tool_command=\"mkdir -p gen out; ls gen > out/seen\", allowed_write_paths=\"out/\"]\n \
+         last [shape=parallelogram, tool_command=\"echo 2 > gen/late; exit 3\", allowed_write_paths=\"\"]\n \
+         start -> first -> look -> last\n last -> done [condition=\"outcome=success\"]\n}\n",
+    );
+    bench.write(".gitignore", "gen/\n");
+    bench.glovebox(&["run", "pipeline.dot", "--run-id", "r", "-q"]).ends(1);
+    let seen = |run: &str| file(&bench, run, "out/seen").unwrap();
+    assert_eq!(seen("r"), "first\n", "later stages have them");
+    bench.glovebox(&["resume", "r", "--from", "look"]).ends(1).never_says("ignored paths");
+    assert_eq!(seen("r"), "first\nlate\n", "the present files of the run");
+    bench.glovebox(&["resume", "r", "--from", "look@1"]).ends(1).says("files at ignored paths removed");
+    assert_eq!(seen("r"), "", "not those of an undone visit");
+    bench.glovebox(&["resume", "r", "--from", "first@1"]).ends(1);
+    assert_eq!(seen("r"), "first\n", "the stage that writes them writes them again");
+    let note = "without the files that stages wrote at ignored paths";
+    bench.glovebox(&["fork", "r", "look", "--run-id", "f"]).ends(1).says(note);
+    assert_eq!(seen("f"), "");
+    bench.glovebox(&["fork", "r", "first", "--run-id", "g"]).ends(1).says(note);
+    assert_eq!(seen("g"), "first\n");
+}

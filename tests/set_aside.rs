@@ -167,3 +167,41 @@ fn private_files_and_folders_stay_private_from_stage_to_stage_and_through_apply(
     );
     assert_eq!(std::fs::metadata(&private).unwrap().permissions().mode() & 0o777, 0o700);
 }
+
+#[test]
+fn modes_of_new_files_and_folders_survive_from_stage_to_stage_and_through_apply() {
+    use std::os::unix::fs::PermissionsExt;
+    let stage =
+        |id: &str| format!("{id} [shape=parallelogram, tool_command=\"sh {id}.sh\", allowed_write_paths=\"./\"]\n");
+    let (one, two) = (stage("one"), stage("two"));
+    let bench = Workbench::with_pipeline(&format!(
+        "digraph g {{ start [shape=Mdiamond]; done [shape=Msquare]\n{one}{two}start -> one -> two -> done }}\n"
+    ));
+    let modes = [
+        ("vault", 0o700),
+        ("vault/pass", 0o600),
+        ("way", 0o711),
+        ("shut", 0o555),
+        ("shut/read", 0o444),
+        ("shut/below", 0o500),
+        ("shut/below/run", 0o544),
+        ("open", 0o755),
+        ("open/all", 0o755),
+    ];
+    let given: String = modes.iter().rev().map(|(path, mode)| format!("chmod {mode:o} {path}\n")).collect();
+    // Nobody but the owner may write what a stage creates.
+    let given = given.replace("chmod 755 open", "chmod 777 open");
+    let found: String = modes.iter().map(|(path, mode)| format!("test $(stat -c %a {path}) = {mode:o}\n")).collect();
+    let made = "set -e\nmkdir -p vault way shut/below open\ntouch vault/pass shut/read shut/below/run open/all\n";
+    bench.write("one.sh", &format!("{made}{given}"));
+    bench.write("two.sh", &format!("set -e\n{found}"));
+    run(&bench).ends(0);
+    bench.glovebox(&["apply", "r"]).ends(0);
+    for (path, mode) in modes {
+        let applied = std::fs::metadata(bench.project().join(path)).unwrap().permissions().mode() & 0o7777;
+        assert_eq!(applied, mode, "{path}: {applied:o}");
+    }
+    for path in ["shut/below", "shut"] {
+        std::fs::set_permissions(bench.project().join(path), std::fs::Permissions::from_mode(0o755)).unwrap();
+    }
+}

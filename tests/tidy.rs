@@ -262,6 +262,20 @@ fn ambient_authority_stays_outside() {
     none(&findings);
 }
 
+/// A wall clock that is set would end a deadline, or move it by days.
+#[test]
+fn a_run_takes_its_times_from_its_own_clock() {
+    let mut findings = Vec::new();
+    let held =
+        ["runtime/engine/src/driver", "runtime/engine/src/inbox.rs", "runtime/state/src/", "runtime/journal/src/"];
+    for source in sources().iter().filter(|source| source.is_under(&held) && !source.is_test()) {
+        let lines = source.code.lines().enumerate();
+        let reading = lines.filter(|(_, line)| line.contains("Timestamp::now") || line.contains("SystemTime::now"));
+        findings.extend(reading.map(|(index, line)| format!("{}:{}: {}", source.path, index + 1, line.trim())));
+    }
+    none(&findings);
+}
+
 #[test]
 fn unsafe_code_lives_in_the_sandbox_only_and_says_why() {
     let mut findings = Vec::new();

@@ -129,6 +129,21 @@ fn another_lock_file_setting_or_toolchain_begins_with_empty_caches() {
 }
 
 #[test]
+fn a_lock_file_that_a_run_writes_does_not_end_the_reuse() {
+    if !has_make() {
+        return;
+    }
+    let stage =
+        "shape=parallelogram, tool_command=\"make check; echo 1 > Cargo.lock\", allowed_write_paths=\"Cargo.lock\"";
+    let bench = bench(&[("check", stage)], false);
+    std::fs::remove_file(bench.project().join("Cargo.lock")).unwrap();
+    assert!(builds(&bench, "a"));
+    assert!(!builds(&bench, "b"), "the changes of the first run were not applied");
+    bench.glovebox(&["apply", "b"]).ends(0);
+    assert!(builds(&bench, "c"), "the versions that the project names are others now");
+}
+
+#[test]
 fn only_named_folders_of_ignored_files_are_taken() {
     let first =
         "test ! -e server.pid && test ! -e target/old; echo 7 > server.pid; mkdir -p target; echo x > target/kept";

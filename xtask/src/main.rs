@@ -42,9 +42,9 @@ usage: cargo xtask COMMAND
   ordinary [--peers]
                 try the ordinary behaviours as an ordinary user in every tier, with the debug binaries that the tests built;
                 --peers tries them without a sandbox, in tier full, and in the sandboxes of others
-  projects [NAME…]
-                fetch real projects of crates.io, PyPI, npm and Debian with their tests, and measure `init` and two runs of each;
-                takes minutes and the registries
+  projects [--program FILE] [NAME…]
+                fetch real projects of crates.io, PyPI, npm and Debian with their tests, and measure `init` and two runs of each, with a
+                release build or with this glovebox; takes minutes and the registries
   demo          build everything and run examples/quickstart
   test [ARG…]   build components and pytest, then run all tests, with bubblewrap from the Debian mirror where
                 the machine has none; ARGs go to `cargo test`

@@ -145,9 +145,23 @@ fn beside_peers() -> Step<()> {
         let cells: String = columns.iter().map(|(_, found)| format!(" {:>15}", found.result(&behaviour.id))).collect();
         println!("{:ID_COLUMNS$}{cells}", behaviour.id);
     }
-    let passed: String = columns.iter().map(|(_, found)| format!(" {:>15}", found.count("pass"))).collect();
-    println!("{:ID_COLUMNS$}{passed}", "passed");
+    let all = table::all()?;
+    let mut groups: Vec<&str> = all.iter().map(|behaviour| group(&behaviour.id)).collect();
+    groups.dedup();
+    for name in groups.into_iter().map(Some).chain([None]) {
+        let count = |found: &Results| {
+            let ids = all.iter().map(|behaviour| behaviour.id.as_str());
+            let of_group = ids.filter(|id| name.is_none_or(|name| group(id) == name));
+            of_group.filter(|id| found.result(id) == "pass").count()
+        };
+        let passed: String = columns.iter().map(|(_, found)| format!(" {:>15}", count(found))).collect();
+        println!("{:ID_COLUMNS$}{passed}", format!("passed: {}", name.unwrap_or("all")));
+    }
     Ok(())
+}
+
+fn group(id: &str) -> &str {
+    id.split_once('/').map_or(id, |(group, _)| group)
 }
 
 #[cfg(test)]

@@ -5,7 +5,8 @@
 use crate::process::demand;
 use crate::{Step, bubblewrap, repository};
 use glovebox_ordinary::place::Place;
-use std::fs;
+use std::fs::{self, Permissions};
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -28,6 +29,8 @@ const RUNTIME_SETTINGS: &str = r#"{
 }
 "#;
 const SETTINGS_FILE: &str = "sandbox-runtime.json";
+/// The home folder of Codex. Codex starts no sandbox if its home is below a folder for temporary files, as that of a trial is.
+const CODEX_HOME: &str = "codex-home";
 /// Files of `/etc` that bubblewrap shows.
 const ETC: [&str; 14] = [
     "passwd",
@@ -51,7 +54,12 @@ pub(crate) fn install() -> PathBuf {
     let folder = repository().join("target/peers");
     let present = NPM.iter().all(|package| folder.join("node_modules").join(package).exists());
     let installed = if present { Ok(()) } else { npm(&folder) };
-    let settings = fs::write(folder.join(SETTINGS_FILE), RUNTIME_SETTINGS);
+    let settings = fs::write(folder.join(SETTINGS_FILE), RUNTIME_SETTINGS).and_then(|()| {
+        let home = folder.join(CODEX_HOME);
+        fs::create_dir_all(&home)?;
+        // The ordinary user writes there.
+        fs::set_permissions(&home, Permissions::from_mode(0o1777))
+    });
     if let Some(problem) = installed.err().or_else(|| settings.err().map(|error| error.to_string())) {
         eprintln!("not here: {}: {problem}", NPM.join(", "));
     }
@@ -88,8 +96,10 @@ pub(crate) fn place(name: &str, folder: &Path) -> Step<Place> {
         "plain" => return Ok(Place::plain()),
         "bwrap" => (bwrap(), false),
         "codex" => {
+            let home = format!("CODEX_HOME={}", text(folder.join(CODEX_HOME)));
             let words = ["sandbox", "-c", "sandbox_mode=\"workspace-write\"", "--"].map(str::to_owned);
-            ([text(program(folder, "codex"))].into_iter().chain(words).collect(), false)
+            let begin = ["env".to_owned(), home, text(program(folder, "codex"))];
+            (begin.into_iter().chain(words).collect(), false)
         }
         "sandbox-runtime" => {
             let settings = text(folder.join(SETTINGS_FILE));

@@ -1,7 +1,8 @@
 //! `cargo xtask projects`: first runs of real projects, as the package registries carry them with their tests.
 //!
-//! Each project is unpacked twice: in one copy its own test command runs without a sandbox, in the other `glovebox init` and two runs.
-//! It takes minutes and the registries, so it is not part of the tests. A project that cannot be had is listed as not run.
+//! Each project is unpacked twice as a git repository with one commit: in one copy its own test command runs twice without a sandbox, in
+//! the other `glovebox init` and two runs. The output of each command is a file beside the copies. It takes minutes and the
+//! registries, so it is not part of the tests. A project that cannot be had is listed as not run.
 
 use crate::debian::Mirror;
 use crate::process::{at, capture, cargo, demand};
@@ -9,7 +10,7 @@ use crate::{Step, repository};
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode, Stdio};
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 /// Maximum time of one command of a project, as `timeout` takes it.
 const TIME_MAX: &str = "900";
@@ -37,6 +38,8 @@ struct Project {
     test: &'static str,
 }
 
+/// Makes the only commit of a project, as a clone of a repository has it.
+const COMMIT: &str = "git init -q && git add -A && git -c user.name=x -c user.email=x@example.com commit -qm source";
 const NPM_INSTALL: &str = "npm install --ignore-scripts --no-audit --no-fund --loglevel=error";
 
 const PROJECTS: [Project; 12] = [
@@ -108,13 +111,20 @@ const PROJECTS: [Project; 12] = [
     },
 ];
 
-/// Measures the projects with one of these names, or all.
-pub(crate) fn run(names: &[String]) -> Step {
-    demand(cargo(&repository()).args(["build", "--release", "--locked", "--bin", "glovebox"]))?;
-    let glovebox = repository().join("target/release/glovebox");
+/// Measures the projects with one of these names, or all, with a release build or with the program after `--program`.
+pub(crate) fn run(arguments: &[String]) -> Step {
+    let (glovebox, names) = match arguments {
+        [flag, program, names @ ..] if flag == "--program" => {
+            (at(Path::new(program), fs::canonicalize(program))?, names)
+        }
+        names => {
+            demand(cargo(&repository()).args(["build", "--release", "--locked", "--bin", "glovebox"]))?;
+            (repository().join("target/release/glovebox"), names)
+        }
+    };
     let base = repository().join("target/projects");
     at(&base, fs::create_dir_all(&base))?;
-    println!("| project | init | plain | first run | second run | run folder |\n|---|---|---|---|---|---|");
+    println!("| project | init | plain, again | first run | second run | run folder |\n|---|---|---|---|---|---|");
     let mut has_failed = false;
     for project in PROJECTS.iter().filter(|project| names.is_empty() || names.iter().any(|name| name == project.name)) {
         let row = measure(project, &base, &glovebox).unwrap_or_else(|reason| {
@@ -137,12 +147,16 @@ fn measure(project: &Project, base: &Path, glovebox: &Path) -> Step<String> {
             at(copy, fs::remove_dir_all(copy))?;
         }
         demand(Command::new("cp").arg("-a").arg(&source).arg(copy))?;
-        demand(shell(project.install, copy).stdout(Stdio::null()))?;
+        for script in [COMMIT, project.install] {
+            demand(shell(script, copy).stdout(Stdio::null()))?;
+        }
     }
-    let plain = took(&mut shell(project.test, &plain));
-    let init = took(Command::new(glovebox).arg("init").current_dir(&boxed));
-    let run = || took(Command::new(glovebox).args(["run", "--quiet"]).current_dir(&boxed));
-    let (first, second) = (run(), run());
+    let log = |name: &str| folder.join(format!("{name}.log"));
+    let own = |name| took(&mut shell(project.test, &plain), &log(name));
+    let plain = format!("{}, {}", own("plain")?, own("again")?);
+    let init = took(Command::new(glovebox).arg("init").current_dir(&boxed), &log("init"))?;
+    let run = |name| took(Command::new(glovebox).arg("run").current_dir(&boxed), &log(name));
+    let (first, second) = (run("first")?, run("second")?);
     let runs = boxed.join(".glovebox/runs");
     let newest = at(&runs, fs::read_dir(&runs)).ok().and_then(|all| {
         let folders = all.flatten().filter(|entry| entry.path().is_dir());
@@ -152,16 +166,18 @@ fn measure(project: &Project, base: &Path, glovebox: &Path) -> Step<String> {
     Ok(format!("{init} | {plain} | {first} | {second} | {size}"))
 }
 
-/// Returns the time of a command, or its exit code if it failed.
-fn took(command: &mut Command) -> String {
+/// Returns the time of a command, or its exit code if it failed. Its output goes to a file.
+fn took(command: &mut Command, log: &Path) -> Step<String> {
+    let output = at(log, fs::File::create(log))?;
+    let errors = at(log, output.try_clone())?;
     let started = Instant::now();
-    let ended = command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).status();
-    let time = Duration::from_millis(u64::try_from(started.elapsed().as_millis()).unwrap_or(u64::MAX));
-    match ended.map(|status| status.code()) {
-        Ok(Some(0)) => format!("{:.1} s", time.as_secs_f64()),
-        Ok(code) => format!("exit {} after {:.1} s", code.unwrap_or(-1), time.as_secs_f64()),
+    let ended = command.stdin(Stdio::null()).stdout(output).stderr(errors).status();
+    let seconds = started.elapsed().as_secs_f64();
+    Ok(match ended.map(|status| status.code()) {
+        Ok(Some(0)) => format!("{seconds:.1} s"),
+        Ok(code) => format!("exit {} after {seconds:.1} s", code.unwrap_or(-1)),
         Err(error) => format!("exit -1: {error}"),
-    }
+    })
 }
 
 fn shell(text: &str, folder: &Path) -> Command {

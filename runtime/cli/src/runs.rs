@@ -31,15 +31,17 @@ use glovebox_journal::sqlite::Owner;
 use glovebox_names::shell;
 use glovebox_workspace::run_folder::JOURNAL_FILE;
 use std::fmt;
-use std::io::ErrorKind;
+use std::io::{self, ErrorKind};
 use std::path::{Path, PathBuf};
-use std::time::SystemTime;
+use std::time::{Duration, SystemTime};
 
 /// The folder of runs in a project, unless `--runs-dir` names another one.
 pub const RUNS_DIR: &str = ".glovebox/runs";
 const ID_CHARACTERS_MAX: usize = 64;
 /// Number of characters at the end of a generated id that identify it: 30 random bits.
 const SHORT_CHARACTERS: usize = 6;
+/// A file whose modification time is the creation time of its run, if the clock was set back before the run began.
+const CREATED_FILE: &str = ".created";
 /// Prefix of the folder name of a draft.
 const DRAFT: &str = ".forking-";
 /// Minimum number of characters of the end of an id that selects a run.
@@ -107,7 +109,8 @@ pub struct RunFolder {
     pub id: String,
     /// Absolute path of the folder.
     pub path: PathBuf,
-    /// Creation time of the journal. It decides which run is `latest`.
+    /// Creation time of the run. It decides which run is `latest`. It is that of the journal, unless the clock was set
+    /// back before the run began.
     pub created: SystemTime,
 }
 
@@ -140,6 +143,8 @@ fn listed(entry: &std::fs::DirEntry) -> Option<RunFolder> {
     let path = std::path::absolute(entry.path()).ok()?;
     let journal = std::fs::symlink_metadata(path.join(JOURNAL_FILE)).ok()?;
     let created = journal.created().or_else(|_| journal.modified()).ok()?;
+    let noted = std::fs::symlink_metadata(path.join(CREATED_FILE)).and_then(|file| file.modified());
+    let created = noted.map_or(created, |noted| noted.max(created));
     Some(RunFolder { id: entry.file_name().into_string().ok()?, path, created })
 }
 
@@ -151,8 +156,24 @@ pub fn repair(run: &RunFolder) -> Result<(), Stop> {
 /// Creates the folder of a new run, readable only by this user. Returns an error if the id exists.
 pub fn create(runs_dir: &Path, id: RunId) -> Result<RunFolder, Stop> {
     let path = folder::prepare(runs_dir)?.join(id.as_str());
-    folder::make(&path).map_err(|error| not_made(&error, &id.0, runs_dir))?;
-    Ok(RunFolder { id: id.0, path, created: SystemTime::now() })
+    let newest = newest(runs_dir);
+    let made = folder::make(&path).and_then(|()| note_creation(&path, newest, SystemTime::now()));
+    let created = made.map_err(|error| not_made(&error, &id.0, runs_dir))?;
+    Ok(RunFolder { id: id.0, path, created })
+}
+
+/// Returns the creation time of the newest run.
+fn newest(runs_dir: &Path) -> Option<SystemTime> {
+    list(runs_dir).ok()?.first().map(|run| run.created)
+}
+
+/// Returns the creation time of a run that is created now. If an earlier run has a later time, because the clock was set
+/// back, the new run gets the next time after it, as the modification time of an empty file.
+fn note_creation(run: &Path, newest: Option<SystemTime>, now: SystemTime) -> io::Result<SystemTime> {
+    let Some(newest) = newest.filter(|newest| *newest > now) else { return Ok(now) };
+    let created = newest + Duration::from_millis(1);
+    std::fs::File::create_new(run.join(CREATED_FILE))?.set_modified(created)?;
+    Ok(created)
 }
 
 /// Creates a folder that becomes a run when [`publish`] renames it. Returns an error if the id exists.
@@ -160,9 +181,11 @@ pub fn draft(runs_dir: &Path, id: RunId) -> Result<RunFolder, Stop> {
     let folder = folder::prepare(runs_dir)?;
     let exists = ErrorKind::AlreadyExists.into();
     let path = folder.join(format!("{DRAFT}{}-{}", std::process::id(), id.0));
+    let newest = newest(runs_dir);
     let made = if folder.join(id.as_str()).exists() { Err(exists) } else { folder::make(&path) };
-    made.map_err(|error| not_made(&error, &id.0, runs_dir))?;
-    Ok(RunFolder { id: id.0, path, created: SystemTime::now() })
+    let made = made.and_then(|()| note_creation(&path, newest, SystemTime::now()));
+    let created = made.map_err(|error| not_made(&error, &id.0, runs_dir))?;
+    Ok(RunFolder { id: id.0, path, created })
 }
 
 /// Renames a complete and durable draft, which makes it a run.
@@ -172,7 +195,7 @@ pub fn publish(draft: &RunFolder, runs_dir: &Path) -> Result<RunFolder, Stop> {
     Ok(RunFolder { id: draft.id.clone(), path, created: draft.created })
 }
 
-fn not_made(error: &std::io::Error, id: &str, runs_dir: &Path) -> Stop {
+fn not_made(error: &io::Error, id: &str, runs_dir: &Path) -> Stop {
     match error.kind() {
         ErrorKind::AlreadyExists => Stop::new(
             Exit::Usage,
@@ -293,6 +316,24 @@ mod tests {
         check("a-1", Err("no run"));
         check("gamma", Err("no run `gamma`"));
         check("", Err("no run ``"));
+    }
+
+    #[test]
+    fn a_run_after_the_clock_was_set_back_is_the_newest() {
+        let folder = runs(&["early"]);
+        let early = list(folder.path()).unwrap().swap_remove(0);
+        let day = Duration::from_secs(86_400);
+        assert_eq!(note_creation(&early.path, None, early.created + day).unwrap(), early.created + day);
+        let latest = || list(folder.path()).unwrap().swap_remove(0);
+        for id in ["second", "third"] {
+            std::fs::create_dir(folder.path().join(id)).unwrap();
+            std::fs::write(folder.path().join(id).join(JOURNAL_FILE), "").unwrap();
+            let newest = newest(folder.path());
+            // The clock shows one day less than when the first run was created.
+            let created = note_creation(&folder.path().join(id), newest, early.created - day).unwrap();
+            assert!(newest.is_some_and(|newest| created > newest), "{id}");
+            assert_eq!((latest().id.as_str(), latest().created), (id, created));
+        }
     }
 
     #[test]

@@ -307,6 +307,7 @@ impl<B: BlobStore + 'static> Workbench<B> {
             sealed: self.sealed(),
             git: assignment.run.workspace.git.clone(),
             base: Arc::clone(&self.base),
+            closed: self.base.closed_after(assignment.branch.changes.values()),
             has_ignored: !self.ignored.is_empty(),
             plan: Arc::clone(&self.plan),
             cache_base: binding

@@ -21,6 +21,7 @@ pub use attempt::GRACE;
 use commit::{Batch, Committed};
 use stops::Stops;
 
+use crate::clock::RunClock;
 use crate::disk::DiskGauge;
 use crate::inbox::Inbox;
 use crate::merge_check::MergeCheck;
@@ -124,6 +125,8 @@ pub struct Driver<'a, J, S, F = ()> {
     pub replay: Replay,
     /// Gets every record, and the state of the run after it.
     pub follower: F,
+    /// The clock of the run.
+    pub clock: RunClock,
     /// Events whose follow-up decisions are not appended yet.
     pub pending: PendingDecisions,
 }
@@ -162,6 +165,7 @@ impl<J: RunLog + ClaimQueue, S: Signals, F: Follow> Driver<'_, J, S, F> {
     where
         E: AsyncFn(Assignment) -> Result<StageFinished, Fault>,
     {
+        self.replay.state.at.into_iter().for_each(|last| self.clock.advance_to(last));
         let (mut under_way, mut stops) = (FuturesUnordered::new(), Stops::default());
         let mut inbox = std::mem::take(&mut self.inbox);
         inbox.look(self.signals);
@@ -189,8 +193,8 @@ impl<J: RunLog + ClaimQueue, S: Signals, F: Follow> Driver<'_, J, S, F> {
                             Some(ended) = under_way.next() => Arrival::Ended(Box::new(ended?)),
                             by = self.signals.canceled(), if is_idle && self.replay.state.canceled.is_none() => Arrival::Cancel(by),
                             end = self.deadline(), if is_idle => Arrival::End(Box::new(end)),
-                            () = until(due) => Arrival::Due,
-                            () = until(next_due(&self.replay.state)) => Arrival::Due,
+                            () = until(self.clock, due) => Arrival::Due,
+                            () = until(self.clock, next_due(&self.replay.state)) => Arrival::Due,
                             () = inbox.arrival(self.signals) => Arrival::Due,
                         }
                     }
@@ -249,7 +253,7 @@ impl<J: RunLog + ClaimQueue, S: Signals, F: Follow> Driver<'_, J, S, F> {
         let has_pending = !self.pending.0.is_empty();
         let is_ending = self.replay.state.canceled.is_some() || self.is_asked_to_stop();
         if is_ending
-            || out_of_time(&self.replay.state, Timestamp::now()).is_some()
+            || out_of_time(&self.replay.state, self.clock.now()).is_some()
             || !(is_idle || has_room || has_pending)
         {
             return Ok(NextStep::Later(None));
@@ -264,13 +268,13 @@ impl<J: RunLog + ClaimQueue, S: Signals, F: Follow> Driver<'_, J, S, F> {
         }
         // A ready attempt is started before pending decisions continue, because a loop of control nodes may never end.
         let next = if is_idle || has_room {
-            self.journal.next(&self.run, Timestamp::now(), LEASE_MS).await?
+            self.journal.next(&self.run, self.clock.now(), LEASE_MS).await?
         } else {
             Next::Empty
         };
         Ok(match next {
             Next::Due(delivery) => NextStep::Now(Arrival::Ready(delivery)),
-            _ if has_pending => NextStep::Later(Some(Timestamp::now())),
+            _ if has_pending => NextStep::Later(Some(self.clock.now())),
             Next::At(due) => NextStep::Later(Some(due)),
             Next::Empty if is_idle => NextStep::Now(Arrival::Idle),
             Next::Empty => NextStep::Later(None),
@@ -389,6 +393,7 @@ impl<'a, J, S, F: Follow> Driver<'a, J, S, F> {
             inbox: Inbox::default(),
             replay: Replay::default(),
             follower,
+            clock: RunClock::start(),
             pending: PendingDecisions::default(),
         }
     }
@@ -467,11 +472,10 @@ impl<J, S, F: Follow> Driver<'_, J, S, F> {
     }
 }
 
-async fn until(due: Option<Timestamp>) {
+async fn until(clock: RunClock, due: Option<Timestamp>) {
     match due {
         Some(due) => {
-            tokio::time::sleep(Duration::try_from(due.duration_since(Timestamp::now())).unwrap_or(Duration::ZERO))
-                .await;
+            tokio::time::sleep(Duration::try_from(due.duration_since(clock.now())).unwrap_or(Duration::ZERO)).await;
         }
         None => std::future::pending().await,
     }

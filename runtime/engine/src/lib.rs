@@ -3,7 +3,7 @@
 //! `Plan -run-> Event* -project-> files`. [`run`] creates a run directory, or opens that of a run that is resumed. [`driver`]
 //! is the loop: it takes a ready attempt, claims it, has [`attempt`] execute it, and appends the result with every
 //! decision that follows (crate `glovebox-state`) to the journal (crate `glovebox-journal`). [`inbox`] receives messages of
-//! people, and [`signals`] requests to stop. [`project`] writes the files of a run from its records, which it gets through
+//! people, and [`signals`] requests to stop. [`clock`] gives the times of records and deadlines. [`project`] writes the files of a run from its records, which it gets through
 //! [`follow`]; [`live`] passes on the output of commands while they run. [`merge_check`] refuses a merge of branches that
 //! together create a repository, and [`disk`] measures the disk space of a run.
 //!
@@ -21,6 +21,7 @@
 
 pub mod assignment;
 pub mod attempt;
+pub mod clock;
 pub mod disk;
 pub mod driver;
 pub mod follow;

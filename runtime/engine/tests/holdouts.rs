@@ -280,8 +280,15 @@ async fn what_stages_wrote_before_a_resume_makes_nothing_public() {
     };
     assert!(!finds(&state), "the run began with it");
     let path = ScopePath::parse("src/copy.txt").unwrap();
-    let written =
-        FileChange { path: path.clone(), op: ChangeOp::Write, digest: None, bytes: 1, executable: false, target: None };
+    let written = FileChange {
+        path: path.clone(),
+        op: ChangeOp::Write,
+        digest: None,
+        bytes: 1,
+        executable: false,
+        mode: None,
+        target: None,
+    };
     let mut branch = Branch::default();
     branch.changes.insert_mut(path, written);
     state.branches.insert(BranchId::main(), Arc::new(branch));

@@ -128,6 +128,7 @@ fn change(path: &str, op: ChangeOp, digest: Option<Digest>) -> FileChange {
         digest,
         bytes: 3,
         executable: false,
+        mode: None,
         target: None,
     }
 }

@@ -246,9 +246,13 @@ pub struct RunResumed {
     /// The repair of a workspace that differed from the journal; absent if it did not differ.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub repaired: Option<Repaired>,
-    /// True if the run's caches were removed, because an attempt was running when its process was killed.
+    /// True if the run's caches and its files at ignored paths were removed: an attempt was running when its process was
+    /// killed, the run goes back, or the clock went back.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub caches_removed: bool,
+    /// True if the clock of the machine was behind the last record.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub clock_went_back: bool,
 }
 
 /// Counts of a repair: the workspace was changed while no process drove the run, and was restored from the journal.

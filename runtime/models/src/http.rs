@@ -182,7 +182,7 @@ impl ResponseHead {
             } else if header.name.eq_ignore_ascii_case("content-length")
                 && !matches!(framing, BodyFraming::Chunked { .. })
             {
-                framing = BodyFraming::Length(value.parse().map_err(|_| malformed())?);
+                framing = BodyFraming::Length(digits(value, 10).ok_or_else(malformed)?);
             } else if header.name.eq_ignore_ascii_case("retry-after") {
                 retry_after = value.parse().ok().filter(|seconds: &f64| *seconds >= 0.0).map(bounded_seconds);
             }
@@ -190,6 +190,13 @@ impl ResponseHead {
         let status = response.code.ok_or_else(malformed)?;
         Ok(Some((length, Self { status, retry_after, framing })))
     }
+}
+
+/// Parses a number that has only digits. The parser of the standard library also accepts a plus sign, and two programs that
+/// disagree about the length of a body take a part of it for another answer.
+fn digits(text: &str, radix: u32) -> Option<u64> {
+    let has_only_digits = text.chars().all(|one| one.is_digit(radix));
+    has_only_digits.then(|| u64::from_str_radix(text, radix).ok())?
 }
 
 /// Converts seconds to a duration. The value is limited, because a provider may send any number.
@@ -213,4 +220,22 @@ fn cut(place: &'static str) -> ModelError {
 
 fn lost(error: &std::io::Error) -> ModelError {
     ModelError::new(ErrorKind::Network, format_args!("the connection failed: {error}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_length_has_only_digits() {
+        let parsed = |value: &str| {
+            let head = format!("HTTP/1.1 200 OK\r\nContent-Length: {value}\r\n\r\n");
+            ResponseHead::parse(head.as_bytes()).map(|parsed| parsed.unwrap().1.framing)
+        };
+        assert!(matches!(parsed("4"), Ok(BodyFraming::Length(4))));
+        for value in ["+4", "-4", "4,4", "0x4", "", "18446744073709551616"] {
+            assert!(parsed(value).is_err(), "{value}");
+        }
+        assert_eq!(["1f", "+1f", "1g", ""].map(|size| digits(size, 16)), [Some(31), None, None, None]);
+    }
 }

@@ -48,6 +48,10 @@ pub struct FileChange {
     /// True if the owner may execute the file.
     #[serde(default)]
     pub executable: bool,
+    /// Permissions of a written file or a created directory; absent for the usual ones: 644 or, for an executable file
+    /// and a directory, 755. Neither the group nor others may write.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub mode: Option<u32>,
     /// Target of the symbolic link; absent for other changes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub target: Option<String>,
@@ -56,7 +60,7 @@ pub struct FileChange {
 impl FileChange {
     /// Creates a change that has only a path and a kind.
     pub fn bare(path: ScopePath, op: ChangeOp) -> Self {
-        Self { path, op, digest: None, bytes: 0, executable: false, target: None }
+        Self { path, op, digest: None, bytes: 0, executable: false, mode: None, target: None }
     }
 }
 

@@ -15,7 +15,7 @@ const BOUNDS: [&str; 8] =
 
 impl Schema {
     /// Returns true if every object is closed (`"additionalProperties": false`) and requires all of its properties, and
-    /// no object has `minLength` or `maxLength`, as the strict mode of providers demands.
+    /// nothing has `minLength` or `maxLength`, as the strict mode of providers demands.
     pub fn is_strict(&self) -> bool {
         all(&self.root, &|schema| {
             let names = schema["properties"].as_object().map(|properties| properties.keys().collect::<Vec<_>>());
@@ -23,7 +23,7 @@ impl Schema {
                 schema["required"].as_array().into_iter().flatten().filter_map(Value::as_str).collect();
             let has_all = names.unwrap_or_default().iter().all(|name| required.contains(&name.as_str()));
             let is_bounded = schema.get("minLength").or(schema.get("maxLength")).is_some();
-            !is_object(schema) || (has_all && schema["additionalProperties"] == false) && !is_bounded
+            !is_bounded && (!is_object(schema) || has_all && schema["additionalProperties"] == false)
         })
     }
 
@@ -130,6 +130,10 @@ mod tests {
         assert!(of(json!(["a"]), &inner).is_strict());
         assert!(!of(json!([]), &inner).is_strict());
         assert!(!of(json!(["a"]), &json!({"type": "object"})).is_strict());
+        assert!(of(json!(["a"]), &json!({"type": "string"})).is_strict());
+        for bound in ["minLength", "maxLength"] {
+            assert!(!of(json!(["a"]), &json!({"type": "string", bound: 3})).is_strict(), "{bound}");
+        }
     }
 
     #[test]

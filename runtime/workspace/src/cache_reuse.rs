@@ -238,6 +238,11 @@ impl CacheReuse<'_> {
 
     fn read_offer(&self, run: &Path) -> Option<Offer> {
         let file = run.join(cache::FOLDER).join(OFFER);
+        // If the clock was set back since, files that the user has changed look older than the builds, and a build tool
+        // would keep the builds.
+        if fs::symlink_metadata(&file).and_then(|offer| offer.modified()).is_ok_and(|made| made > SystemTime::now()) {
+            return None;
+        }
         let text = regular_file::read_text(&file, Links::Within(run), OFFER_BYTES_MAX).ok()?;
         let (mac, text) = text.split_once('\n')?;
         let expected = self.user_key.mac(PURPOSE, text.as_bytes());
@@ -335,19 +340,19 @@ pub fn keeps_base(workspace: &Path, base: &Base) -> io::Result<bool> {
     Ok(true)
 }
 
-/// Returns true if the project still has every file of an earlier workspace. Build output may contain files made from a
-/// removed source file, and not every build tool removes them.
+/// Returns true if the project still has every file of an earlier workspace, except those that `may_lack` selects. Build
+/// output may contain files made from a removed source file, and not every build tool removes them.
 ///
 /// # Errors
 /// An [`io::Error`] if the earlier workspace cannot be read.
-pub fn has_all_files(earlier: &Path, base: &Base) -> io::Result<bool> {
+pub fn has_all_files(earlier: &Path, base: &Base, may_lack: impl Fn(&str) -> bool) -> io::Result<bool> {
     let tree = Tree::open(earlier)?;
     let mut has_all = true;
     let mut visit = |entry: &WalkEntry<'_>| -> Result<bool, WalkError> {
         let is_folder = entry.kind() == FileType::Directory;
         let path = entry.path.to_str();
         let is_known = |path| base.files.contains_key(path) || base.symlinks.contains_key(path);
-        has_all &= is_folder || path.is_some_and(is_known);
+        has_all &= is_folder || path.is_some_and(|path| is_known(path) || may_lack(path));
         Ok(is_folder && has_all)
     };
     tree::walk(&tree, &mut visit).map_err(|error| error.source)?;

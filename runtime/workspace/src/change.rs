@@ -43,11 +43,18 @@ pub enum Op {
         bytes: u64,
         /// True if the owner may execute it.
         executable: bool,
+        /// Its permissions; `None` for the usual ones.
+        #[serde(skip)]
+        mode: Option<u32>,
     },
     /// A file or link was removed.
     Delete,
     /// A directory was created.
-    MakeDir,
+    MakeDir {
+        /// Its permissions; `None` for the usual ones.
+        #[serde(skip)]
+        mode: Option<u32>,
+    },
     /// A directory was removed.
     RemoveDir,
     /// A symbolic link was created, or its target was changed.
@@ -68,7 +75,7 @@ impl Op {
         match self {
             Self::Write { .. } => "write",
             Self::Delete => "delete",
-            Self::MakeDir => "mkdir",
+            Self::MakeDir { .. } => "mkdir",
             Self::RemoveDir => "rmdir",
             Self::Link { .. } => "symlink",
             Self::Special { .. } => "special",

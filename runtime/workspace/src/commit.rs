@@ -86,16 +86,15 @@ pub fn store(
         let path = ScopePath::parse(&change.path)
             .map_err(|problem| CommitError::Path { path: change.path.clone(), problem: problem.to_string() })?;
         changes.push(match &change.op {
-            Op::Write { bytes, executable } => {
-                let digest = store_file(change, *bytes, view, keep)?;
-                let stored = FileChange::bare(path, ChangeOp::Write);
-                FileChange { digest: Some(digest), bytes: *bytes, executable: *executable, ..stored }
+            &Op::Write { bytes, executable, mode } => {
+                let digest = Some(store_file(change, bytes, view, keep)?);
+                FileChange { digest, bytes, executable, mode, ..FileChange::bare(path, ChangeOp::Write) }
             }
             Op::Link { target } => {
                 FileChange { target: Some(target.clone()), ..FileChange::bare(path, ChangeOp::Symlink) }
             }
             Op::Delete => FileChange::bare(path, ChangeOp::Delete),
-            Op::MakeDir => FileChange::bare(path, ChangeOp::Mkdir),
+            &Op::MakeDir { mode } => FileChange { mode, ..FileChange::bare(path, ChangeOp::Mkdir) },
             Op::RemoveDir => FileChange::bare(path, ChangeOp::Rmdir),
             Op::Special { .. } => continue,
         });
@@ -170,9 +169,22 @@ pub(crate) struct ChangeWriter<'a, R> {
 }
 
 impl<R: Read> ChangeWriter<'_, R> {
-    /// Applies all changes in the given order.
+    /// Applies all changes in the given order. New directories of a project then get permissions that keep their owner
+    /// from changing them. In a workspace their owner can change them, and only stages see these permissions.
     pub(crate) fn all(&self, changes: &[FileChange]) -> Result<(), CommitError> {
-        changes.iter().try_for_each(|change| self.one(change))
+        changes.iter().try_for_each(|change| self.one(change))?;
+        let is_closed = |change: &&FileChange| change.op == ChangeOp::Mkdir && is_closed(change.mode);
+        let closed = changes.iter().filter(is_closed).filter(|_| self.obstacle == Obstacle::Refuse);
+        closed.rev().try_for_each(|change| self.close(change))
+    }
+
+    fn close(&self, change: &FileChange) -> Result<(), CommitError> {
+        let path = Path::new(change.path.as_str());
+        let closed = self.tree.directory(path).and_then(|directory| {
+            let mode = Mode::from_raw_mode(change.mode.unwrap_or_default());
+            Ok(rustix::fs::fchmod(&directory, mode)?)
+        });
+        closed.map_err(|source| CommitError::io(path, source))
     }
 
     fn one(&self, change: &FileChange) -> Result<(), CommitError> {
@@ -183,7 +195,7 @@ impl<R: Read> ChangeWriter<'_, R> {
         }
         match change.op {
             ChangeOp::Delete | ChangeOp::Rmdir => self.remove(path),
-            ChangeOp::Mkdir => self.mkdir(path),
+            ChangeOp::Mkdir => self.mkdir(path, change.mode),
             ChangeOp::Write => self.write(path, change),
             ChangeOp::Symlink => {
                 let target = Path::new(change.target.as_deref().unwrap_or_default());
@@ -208,11 +220,17 @@ impl<R: Read> ChangeWriter<'_, R> {
         }
     }
 
-    /// Creates a directory. A file at this path is replaced.
-    fn mkdir(&self, path: &ScopePath) -> Result<(), CommitError> {
-        let stat = self.tree.stat(Path::new(path.as_str())).map_err(|source| CommitError::io(path.as_str(), source));
+    /// Creates a directory. A file at this path is replaced. The owner can read, change and enter it.
+    fn mkdir(&self, path: &ScopePath, mode: Option<u32>) -> Result<(), CommitError> {
+        let failed = |source: io::Error| CommitError::io(path.as_str(), source);
+        let stat = self.tree.stat(Path::new(path.as_str())).map_err(failed);
         if stat.is_ok_and(|stat| stat.is_some_and(|stat| kind(&stat) != FileType::Directory)) {
             self.remove(path)?;
+        }
+        if let Some(mode) = mode {
+            let parent = self.directory(&path.parent().unwrap_or_default())?;
+            let name = OsStr::new(path.name().unwrap_or_default());
+            make_directory(&parent, name, Mode::from_raw_mode(mode) | Mode::RWXU).map_err(failed)?;
         }
         self.directory(path).map(drop)
     }
@@ -229,7 +247,7 @@ impl<R: Read> ChangeWriter<'_, R> {
         let part = part_name(path);
         unlink_if_there(&parent, &part).map_err(failed)?;
         let blob = (self.open_blob)(&expected).map_err(failed)?;
-        let file = tree::create_file(&parent, &part, mode(&parent, name, change.executable)).map_err(failed)?;
+        let file = tree::create_file(&parent, &part, mode(&parent, name, change)).map_err(failed)?;
         let found = copy_blob(blob, file).map_err(failed)?;
         if found != expected {
             unlink_if_there(&parent, &part).map_err(failed)?;
@@ -275,10 +293,10 @@ impl<R: Read> ChangeWriter<'_, R> {
             let name = OsStr::new(name);
             match tree::stat_at(&at, name).map_err(failed)? {
                 Some(stat) if kind(&stat) == FileType::Directory => {}
-                None => make_directory(&at, name).map_err(failed)?,
+                None => make_directory(&at, name, tree::DIRECTORY_MODE).map_err(failed)?,
                 Some(_) if self.obstacle == Obstacle::Replace => {
                     tree::remove(&at, name).map_err(failed)?;
-                    make_directory(&at, name).map_err(failed)?;
+                    make_directory(&at, name, tree::DIRECTORY_MODE).map_err(failed)?;
                 }
                 Some(_) => return Err(CommitError::InTheWay { path: path.to_string() }),
             }
@@ -292,11 +310,16 @@ fn kind(stat: &Stat) -> FileType {
     FileType::from_raw_mode(stat.st_mode)
 }
 
-fn make_directory(parent: &OwnedFd, name: &OsStr) -> io::Result<()> {
-    match rustix::fs::mkdirat(parent, name, tree::DIRECTORY_MODE) {
+fn make_directory(parent: &OwnedFd, name: &OsStr, mode: Mode) -> io::Result<()> {
+    match rustix::fs::mkdirat(parent, name, mode) {
         Ok(()) | Err(Errno::EXIST) => Ok(()),
         Err(error) => Err(error.into()),
     }
+}
+
+/// Returns true if these permissions keep the owner of a directory from reading, changing or entering it.
+pub(crate) fn is_closed(mode: Option<u32>) -> bool {
+    mode.is_some_and(|mode| !Mode::from_raw_mode(mode).contains(Mode::RWXU))
 }
 
 fn unlink_if_there(parent: &OwnedFd, name: &OsStr) -> io::Result<()> {
@@ -306,13 +329,16 @@ fn unlink_if_there(parent: &OwnedFd, name: &OsStr) -> io::Result<()> {
     }
 }
 
-/// Returns the mode for a file that replaces the one at `name`: the same permissions, if the executable bit does not
-/// change. So a file that only its owner may read stays private.
-fn mode(parent: &OwnedFd, name: &OsStr, executable: bool) -> Mode {
+/// Returns the mode for a file that replaces the one at `name`: the same permissions, unless the change has others. So a
+/// file that only its owner may read stays private, and one that the group may write stays so.
+fn mode(parent: &OwnedFd, name: &OsStr, change: &FileChange) -> Mode {
     let replaced = tree::stat_at(parent, name).ok().flatten();
-    let replaced =
-        replaced.filter(|stat| kind(stat) == FileType::RegularFile && tree::is_executable(stat) == executable);
-    replaced.map_or_else(|| tree::file_mode(executable), |stat| tree::copied_mode(&stat))
+    let replaced = replaced.filter(|stat| {
+        let is_kept = change.mode.is_none_or(|mode| tree::unusual_mode(stat) == Some(mode));
+        kind(stat) == FileType::RegularFile && tree::is_executable(stat) == change.executable && is_kept
+    });
+    let given = || change.mode.map_or(tree::file_mode(change.executable), Mode::from_raw_mode);
+    replaced.map_or_else(given, |stat| tree::copied_mode(&stat))
 }
 
 /// Returns the name of the temporary file for a path. It is always the same, so that the next attempt replaces the file

@@ -51,6 +51,12 @@ impl IgnoredStore {
         Ok(store)
     }
 
+    /// Returns true if any store of a run has content.
+    pub fn has_any(run: &Path) -> bool {
+        let stores = fs::read_dir(run.join(cache::FOLDER).join(FOLDER)).into_iter().flatten().flatten();
+        stores.map(|store| store.path()).any(|store| store.is_dir() && cache::has_content(&store))
+    }
+
     /// Returns true if a change of the store of a set did not end.
     pub(crate) fn is_changing(run: &Path, set: &CacheSet) -> bool {
         run.join(cache::FOLDER).join(FOLDER).join(format!("{}.{CHANGING}", set.as_str())).exists()
@@ -142,7 +148,7 @@ struct Transfer<'m> {
 impl Transfer<'_> {
     fn one(&self, path: &Path, op: &Op) -> io::Result<()> {
         match op {
-            Op::MakeDir => self.make_directories(path).map(drop),
+            Op::MakeDir { .. } => self.make_directories(path).map(drop),
             Op::Write { executable, .. } => self.file(path, *executable),
             Op::Link { .. } => self.link(path),
             Op::Delete | Op::RemoveDir | Op::Special { .. } => Ok(()),

@@ -69,7 +69,17 @@ impl LowerFolders {
     }
 }
 
-fn now() -> (i64, i64) {
+/// A file whose change time is further in the future was changed before the clock was set back. Clocks of a machine and of a
+/// file server differ less.
+const AHEAD_SECONDS_MAX: i64 = 3_600;
+
+/// Returns true if a file with this change time was changed after `begun`. All times are in seconds and nanoseconds.
+pub(crate) fn is_between(changed: (i64, i64), begun: (i64, i64), now: (i64, i64)) -> bool {
+    changed > begun && changed.0.saturating_sub(now.0) <= AHEAD_SECONDS_MAX
+}
+
+/// Returns the current time of this machine's clock.
+pub(crate) fn now() -> (i64, i64) {
     let now = rustix::time::clock_gettime(rustix::time::ClockId::Realtime);
     (now.tv_sec, now.tv_nsec)
 }
@@ -124,4 +134,26 @@ pub(crate) fn is_visible(kind: FileType, access: Access) -> bool {
 /// Returns the access to a path. A path that is not a valid scope path is absent.
 pub(crate) fn access(scope: &Scope, path: &Path) -> Access {
     ScopePath::parse_bytes(path.as_os_str().as_encoded_bytes()).map_or(Access::Absent, |path| scope.access(&path))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_change_time_from_before_the_clock_was_set_back_is_no_change() {
+        let (begun, now) = ((1_000_000, 5), (1_000_060, 0));
+        for (changed, expected) in [
+            ((999_999, 0), false),
+            (begun, false),
+            ((1_000_000, 6), true),
+            (now, true),
+            // A file server whose clock is ahead.
+            ((1_000_090, 0), true),
+            // The clock showed a day more when the file was written.
+            ((1_086_400, 0), false),
+        ] {
+            assert_eq!(is_between(changed, begun, now), expected, "{changed:?}");
+        }
+    }
 }

@@ -10,6 +10,7 @@ pub(crate) mod missing;
 
 pub use missing::MissingPaths;
 
+use crate::commit::is_closed;
 use crate::ignored::{self, IgnoreMatcher, IgnoreRules, IndexEntry, RulesTooLong};
 use crate::link;
 use crate::repository_shape::{self, Folders};
@@ -142,6 +143,7 @@ impl Base {
     pub fn after<'a>(mut self, changes: impl IntoIterator<Item = &'a FileChange>) -> Self {
         for change in changes {
             let path = change.path.as_str();
+            note_closed(&mut self.closed, change);
             self.files.remove(path);
             self.symlinks.remove(path);
             match (change.op, change.digest, &change.target) {
@@ -157,12 +159,27 @@ impl Base {
                 }
                 (ChangeOp::Rmdir, ..) => {
                     self.directories.remove(path);
-                    self.closed.remove(path);
                 }
                 _ => {}
             }
         }
         self
+    }
+
+    /// Returns [`Base::closed`] after changes, which are applied in order.
+    pub fn closed_after<'a>(&self, changes: impl IntoIterator<Item = &'a FileChange>) -> BTreeMap<String, u32> {
+        let mut closed = self.closed.clone();
+        changes.into_iter().for_each(|change| note_closed(&mut closed, change));
+        closed
+    }
+}
+
+fn note_closed(closed: &mut BTreeMap<String, u32>, change: &FileChange) {
+    let path = change.path.as_str();
+    match (change.op, change.mode.filter(|_| is_closed(change.mode))) {
+        (ChangeOp::Mkdir, Some(mode)) => _ = closed.insert(path.to_owned(), mode),
+        (ChangeOp::Mkdir | ChangeOp::Rmdir, _) => _ = closed.remove(path),
+        _ => {}
     }
 }
 

@@ -104,7 +104,7 @@ impl<'s> RepositoryChange<'s> {
     fn found(change: &'s FoundChange, view: &'s dyn ChangedFiles) -> Self {
         let leaves = match &change.op {
             Op::Write { .. } => Some(FolderEntry::File),
-            Op::MakeDir => Some(FolderEntry::Folder),
+            Op::MakeDir { .. } => Some(FolderEntry::Folder),
             Op::Link { .. } | Op::Special { .. } => Some(FolderEntry::Other),
             Op::Delete | Op::RemoveDir => None,
         };

@@ -358,6 +358,22 @@ pub(crate) fn copied_directory_mode(stat: &Stat) -> Mode {
     Mode::from_raw_mode(stat.st_mode & 0o777) | Mode::RWXU
 }
 
+/// Permissions that no stage can give to a file or directory that it creates: writing for the group and others, and
+/// set-id bits.
+const NEVER_GIVEN: u32 = !0o755;
+
+/// Returns the permissions of a new file or directory, if they are not the usual ones ([`file_mode`],
+/// [`DIRECTORY_MODE`]). The owner can always read it and enter a directory.
+pub(crate) fn unusual_mode(stat: &Stat) -> Option<u32> {
+    let (always, usual) = match FileType::from_raw_mode(stat.st_mode) {
+        FileType::RegularFile => (0o400, file_mode(is_executable(stat))),
+        FileType::Directory => (0o500, DIRECTORY_MODE),
+        _ => return None,
+    };
+    let mode = stat.st_mode & !NEVER_GIVEN | always;
+    (mode != usual.as_raw_mode()).then_some(mode)
+}
+
 /// Creates a new regular file. An existing name is an error.
 pub(crate) fn create_file(directory: impl AsFd, name: &OsStr, mode: Mode) -> io::Result<File> {
     let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;

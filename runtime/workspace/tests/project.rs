@@ -63,7 +63,15 @@ impl Bench {
 }
 
 fn change(path: &str, op: ChangeOp) -> FileChange {
-    FileChange { path: ScopePath::parse(path).unwrap(), op, digest: None, bytes: 0, executable: false, target: None }
+    FileChange {
+        path: ScopePath::parse(path).unwrap(),
+        op,
+        digest: None,
+        bytes: 0,
+        executable: false,
+        mode: None,
+        target: None,
+    }
 }
 
 fn snapshot(root: &Path) -> BTreeMap<String, String> {

@@ -13,7 +13,7 @@ use crate::runs::changes;
 use crate::runs::journal;
 use crate::runs::start_at;
 use crate::runs::{self, RunFolder, RunId, RunSelector};
-use crate::terminal::visible;
+use crate::terminal::{self, visible};
 use crate::user_key;
 use glovebox_engine::run::{Source, VisitPoint};
 use glovebox_journal::event::Record;
@@ -21,6 +21,7 @@ use glovebox_journal::rewind;
 use glovebox_journal::sqlite::VerifiedJournal;
 use glovebox_state::context::{ContextKey, KEY_BYTES_MAX, StoredUpdates, VALUE_BYTES_MAX, filter_updates};
 use glovebox_state::run_state::RunState;
+use glovebox_workspace::ignored_store::IgnoredStore;
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -46,6 +47,12 @@ pub fn fork(mut arguments: ForkArguments) -> CommandResult {
     let run =
         copy(&other, &verified, &draft, point, context).and_then(|()| runs::publish(&draft, &arguments.runs.runs_dir));
     let run = run.inspect_err(|_| runs::discard(&draft))?;
+    if !arguments.output.quiet && IgnoredStore::has_any(&other.path) {
+        terminal::say(
+            "note: the new run begins without the files that stages wrote at ignored paths, since no record has them; if a \
+             stage needs them, fork at the stage that writes them\n",
+        );
+    }
     resume::go_on(&resumed(arguments, &run), &run)
 }
 

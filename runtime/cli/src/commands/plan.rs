@@ -175,7 +175,7 @@ fn render(file: &PlanFile<'_>) -> String {
     }
     if !file.dependencies.is_empty() {
         let folders: Vec<_> = file.dependencies.iter().map(|folder| visible::line(folder)).collect();
-        text.push_str(&format!("dependencies, read-only for commands: {}\n", folders.join(", ")));
+        text.push_str(&format!("dependencies, whose changes are dropped after each stage: {}\n", folders.join(", ")));
     }
     if !file.dependency_stores.is_empty() {
         let folders: Vec<_> = file.dependency_stores.iter().map(|folder| visible::line(&folder.0)).collect();

@@ -56,10 +56,18 @@ const HINTS: [(&[&str], &str); 5] = [
     ),
 ];
 
+/// Phrase of git for a submodule that it could not clone. Git prints a failed lookup before it.
+const SUBMODULE: &str = "into submodule path";
+const SUBMODULE_HINT: &str = "a submodule that is empty in the project stays empty in a stage, because git can fetch nothing there: run \
+                              `git submodule update --init --recursive` in the project, outside of the sandbox";
+
 /// Returns the hint for lines of output. `has_network` is true if commands could reach every host: a failed lookup then has
 /// another cause, and gets no hint.
 pub fn for_lines(lines: &[String], has_network: bool) -> Option<String> {
     let plain: Vec<String> = lines.iter().map(|line| line.to_lowercase()).collect();
+    if plain.iter().any(|line| line.contains(SUBMODULE)) {
+        return Some(SUBMODULE_HINT.to_owned());
+    }
     let usual = |line: &String| LOOKUPS.iter().find(|(phrase, _)| line.contains(phrase)).map(|(_, usual)| *usual);
     let lookups = || plain.iter().filter_map(|line| Some((host_in(line), usual(line)?)));
     // Clients print several such lines. One of them names the host.
@@ -119,6 +127,11 @@ mod tests {
         );
         check("Could not resolve host: \u{1b}]0;x\u{7}", "looked for a host.");
         assert_eq!(for_lines(&["Could not resolve host: a.example".to_owned()], true), None);
+        let clone = [
+            "fatal: unable to access 'https://example.com/lib/': Could not resolve host: example.com",
+            "fatal: clone of 'https://example.com/lib' into submodule path '/workspace/lib' failed",
+        ];
+        assert_eq!(for_lines(&clone.map(str::to_owned), false).as_deref(), Some(SUBMODULE_HINT));
         // Package managers that were told to stay offline.
         check(
             "npm error request to https://registry.npmjs.org/left-pad failed: ENOTCACHED",

@@ -201,7 +201,13 @@ fn resumed(resumed: &RunResumed) -> String {
         text += &format!("; workspace restored: {} recreated, {} removed", repaired.made, repaired.removed);
     }
     if resumed.caches_removed {
-        text += "; caches removed, since an attempt was killed";
+        text += match resumed {
+            RunResumed { back: Some(_), .. } => "; caches and files at ignored paths removed, since no record has them",
+            RunResumed { clock_went_back: true, .. } => {
+                "; caches removed, since the clock of this machine was set back"
+            }
+            _ => "; caches removed, since an attempt was killed",
+        };
     }
     text
 }

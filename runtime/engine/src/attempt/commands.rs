@@ -15,6 +15,7 @@ use glovebox_plan::prepare::executor::SandboxEnv;
 use glovebox_record::path::ScopePath;
 use glovebox_workspace::repository::{self, REPOSITORY_DIR, RepositoryError, Submodule};
 use glovebox_workspace::tree;
+use std::collections::BTreeMap;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, PoisonError};
@@ -110,31 +111,35 @@ struct Mounted {
 }
 
 impl Mounted {
-    /// Makes the repositories. The commit of the project names those of the submodules, so the submodules come first.
+    /// Makes the repositories. The commit of the project names those of its submodules, and so on, so the inner ones come first.
     fn make_all(&mut self, commands: &Commands) -> Result<(), RepositoryError> {
         let Commands { env, binding, paths, submodules, .. } = commands;
         let has_history = paths.plan.shows_history(binding);
         let all = paths.kept.join(REPOSITORIES_DIR);
         let project = paths.last_commit(&env.project).filter(|_| !has_history);
-        let (mut links, mut with_repository) = (Vec::new(), Vec::new());
+        let (mut links, mut made) = (BTreeMap::<_, Vec<_>>::new(), BTreeMap::<_, Vec<_>>::new());
         for (number, submodule) in submodules.iter().enumerate() {
             let Some(at) = submodule.repository_path() else { continue };
-            let made = self.add(commands, &at, &format!("-{number}"), |own, objects| match &project {
+            let (listed, inner) = (links.remove(&Some(submodule.path())), made.remove(&Some(submodule.path())));
+            let (listed, inner) = (listed.unwrap_or_default(), inner.unwrap_or_default());
+            let added = self.add(commands, &at, &format!("-{number}"), |own, objects| match &project {
                 Some(project) => {
-                    let (shared, link) = submodule.open_or_make(&paths.workspace, &binding.scope, &all, project)?;
+                    let made = submodule.open_or_make(&paths.workspace, &binding.scope, &all, project, listed);
+                    let (shared, link) = made?;
                     repository::make_own(&shared, own, objects)?;
-                    links.push(link);
+                    links.entry(submodule.parent()).or_default().push(link);
                     Ok(shared.join("objects"))
                 }
-                None => submodule.make_with_history(&env.project, own, objects),
+                None => submodule.make_with_history(&env.project, own, objects, &inner),
             });
-            match made {
-                Ok(()) => with_repository.push(submodule),
+            match added {
+                Ok(()) => made.entry(submodule.parent()).or_default().push(submodule),
                 Err(error) => tracing::warn!(%error, at = %at, "a submodule has no repository in the stage"),
             }
         }
+        let (links, made) = (links.remove(&None).unwrap_or_default(), made.remove(&None).unwrap_or_default());
         let at = ScopePath::parse(REPOSITORY_DIR).map_err(io::Error::other)?;
-        self.add(commands, &at, "", |own, objects| match with_history(commands, own, objects, &with_repository)? {
+        self.add(commands, &at, "", |own, objects| match with_history(commands, own, objects, &made)? {
             Some(objects) => Ok(objects),
             None => {
                 let source = || paths.repository_source(&env.project, links);

@@ -97,6 +97,7 @@ impl<B: BlobStore + 'static> Workbench<B> {
             sealed: self.sealed(),
             git: git.clone(),
             base: Arc::clone(&self.base),
+            closed: self.base.closed.clone(),
             has_ignored: false,
             plan: Arc::clone(&self.plan),
             cache_base: None,

@@ -9,6 +9,7 @@ use glovebox_record::{GitHead, NodeId, Tier};
 use glovebox_workspace::dependencies::{Dependencies, DependencyAccess, Places};
 use glovebox_workspace::project::Base;
 use glovebox_workspace::repository::{LastCommit, RepositoryFacts, RepositorySource, SubmoduleLink};
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
@@ -37,6 +38,8 @@ pub(super) struct AttemptPaths {
     pub(super) git: GitHead,
     /// The files that the run began with.
     pub(super) base: Arc<Base>,
+    /// Permissions of the workspace's directories that their owner may not read, change and enter.
+    pub(super) closed: BTreeMap<String, u32>,
     /// True if git ignores anything in the project.
     pub(super) has_ignored: bool,
     /// The initial content of the node's caches. `None` if they were not filled when the run began.

@@ -91,7 +91,7 @@ impl AttemptSandbox {
         binds.extend(shown.binds(inside));
         let ignored = set.as_ref().filter(|_| paths.has_ignored);
         let ignored = ignored.and_then(|set| open_store(&paths.kept, set));
-        overrides.closed.clone_from(&paths.base.closed);
+        overrides.closed.clone_from(&paths.closed);
         overrides.below = ignored.as_ref().map(|store| store.folder().to_owned());
         let scope = binding.scope.clone().with_scratch(scratch);
         let (workspace, at) = (&paths.workspace, paths.folder.join(FILES_DIR));

@@ -5,6 +5,7 @@
 
 use super::{Driver, Fault, Follow, LEASE_MS, RunError, Stops};
 use crate::assignment::Assignment;
+use crate::clock::RunClock;
 use glovebox_journal::event::{Attempt, AttemptId, BranchId, Ending, Event, StageFinished};
 use glovebox_journal::ports::{ClaimQueue, Delivery, RunLog, Signals};
 use glovebox_pipeline::key;
@@ -12,7 +13,6 @@ use glovebox_record::{CommandEnding, Failure, FailureClass, FailureCode, Outcome
 use glovebox_state::context::{StoredUpdates, filter_updates};
 use glovebox_state::decide::{out_of_time, time_of_node_exceeded};
 use glovebox_state::run_state::Branch;
-use jiff::Timestamp;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::Notify;
@@ -55,7 +55,8 @@ impl<'a, J: RunLog + ClaimQueue, S: Signals, F: Follow> Driver<'a, J, S, F> {
         let node_deadline = self.node_time_left(&assignment.attempt).map(|left| Instant::now() + left);
         let unneeded = stops.of(&assignment);
         let (journal, signals, grace) = (self.journal, self.signals, self.grace);
-        let supervisor = Supervisor { journal, signals, grace, deadline, node_deadline, unneeded };
+        let clock = self.clock;
+        let supervisor = Supervisor { journal, signals, clock, grace, deadline, node_deadline, unneeded };
         supervisor.watch(assignment, delivery, execute)
     }
 
@@ -80,7 +81,7 @@ impl<'a, J: RunLog + ClaimQueue, S: Signals, F: Follow> Driver<'a, J, S, F> {
     /// Waits until the run's time is over, or forever if it has no limit. Returns the event that then ends the run.
     pub(super) async fn deadline(&self) -> Event {
         loop {
-            if let Some(end) = out_of_time(&self.replay.state, Timestamp::now()) {
+            if let Some(end) = out_of_time(&self.replay.state, self.clock.now()) {
                 return end;
             }
             wait_until(self.time_left().map(|left| Instant::now() + left)).await;
@@ -91,7 +92,7 @@ impl<'a, J: RunLog + ClaimQueue, S: Signals, F: Follow> Driver<'a, J, S, F> {
     fn time_left(&self) -> Option<Duration> {
         let wall_max_ms = self.replay.state.run.as_ref()?.bounds.wall_max_ms?;
         let since =
-            self.replay.state.at.map_or(0, |at| Timestamp::now().as_millisecond().saturating_sub(at.as_millisecond()));
+            self.replay.state.at.map_or(0, |at| self.clock.now().as_millisecond().saturating_sub(at.as_millisecond()));
         let driven_ms = self.replay.state.driven_ms.saturating_add(u64::try_from(since).unwrap_or(0));
         Some(Duration::from_millis(wall_max_ms.saturating_sub(driven_ms)))
     }
@@ -99,14 +100,14 @@ impl<'a, J: RunLog + ClaimQueue, S: Signals, F: Follow> Driver<'a, J, S, F> {
     /// Returns the time that the node of an attempt still has. `None` if the node has no limit.
     fn node_time_left(&self, attempt: &Attempt) -> Option<Duration> {
         let most = self.pipeline.node(&attempt.task.node)?.bounds.wall_max?;
-        Some(most.saturating_sub(self.replay.state.node_usages.of(&attempt.task.node).time(Timestamp::now())))
+        Some(most.saturating_sub(self.replay.state.node_usages.of(&attempt.task.node).time(self.clock.now())))
     }
 
     /// Returns the result of an attempt that was ended by its node's time limit: a failure of the node, which the pipeline
     /// can route.
     fn cut_for_time_of_node(&self, mut finished: StageFinished) -> StageFinished {
         let node = self.pipeline.node(&finished.attempt.task.node);
-        let failure = node.and_then(|node| time_of_node_exceeded(&self.replay.state, node, Timestamp::now()));
+        let failure = node.and_then(|node| time_of_node_exceeded(&self.replay.state, node, self.clock.now()));
         let reason = "the node's wall time ended during the attempt";
         let failure =
             failure.unwrap_or_else(|| Failure::new(FailureClass::Budget, FailureCode::NODE_WALL_TIME, reason));
@@ -117,7 +118,7 @@ impl<'a, J: RunLog + ClaimQueue, S: Signals, F: Follow> Driver<'a, J, S, F> {
 
     /// Returns the result of an attempt that was ended by the run's time limit, not by a request.
     fn cut_for_time(&self, finished: StageFinished) -> StageFinished {
-        let ended = out_of_time(&self.replay.state, Timestamp::now());
+        let ended = out_of_time(&self.replay.state, self.clock.now());
         let failure = ended.and_then(|event| event.run_finished()?.failure.clone());
         let reason = "the run's wall time ended during the attempt";
         let failure = failure.unwrap_or_else(|| Failure::new(FailureClass::Budget, FailureCode::RUN_WALL_TIME, reason));
@@ -130,6 +131,7 @@ impl<'a, J: RunLog + ClaimQueue, S: Signals, F: Follow> Driver<'a, J, S, F> {
 struct Supervisor<'a, J, S> {
     journal: &'a J,
     signals: &'a S,
+    clock: RunClock,
     grace: Duration,
     deadline: Option<Instant>,
     /// When the time limit of the attempt's node ends. `None` if the node has no limit.
@@ -176,7 +178,7 @@ impl<J: ClaimQueue, S: Signals> Supervisor<'_, J, S> {
     async fn keep_lease(&self, delivery: &Delivery) -> RunError {
         loop {
             tokio::time::sleep(Duration::from_millis(LEASE_MS / 3)).await;
-            match self.journal.extend(delivery, Timestamp::now(), LEASE_MS).await {
+            match self.journal.extend(delivery, self.clock.now(), LEASE_MS).await {
                 Ok(true) => {}
                 Ok(false) => tracing::warn!(task = %delivery.task, "the lease was lost"),
                 Err(error) => return error.into(),

@@ -88,7 +88,7 @@ impl<J: RunLog + ClaimQueue, S: Signals, F: Follow> Driver<'_, J, S, F> {
         let Some(open) = assignment.branch.open() else { return Ok(None) };
         tracing::debug!(task = %open.task, ordinal = open.ordinal, worker = self.worker, "claimed in one append with a result");
         let delivery = Delivery { run: self.run.clone(), task: open.task.clone(), ready_seq: open.ready_seq };
-        self.journal.hold(&delivery, Timestamp::now(), LEASE_MS).await?;
+        self.journal.hold(&delivery, self.clock.now(), LEASE_MS).await?;
         Ok(Some((assignment, delivery)))
     }
 

@@ -54,7 +54,8 @@ impl<J: RunLog, S, F: Follow> Driver<'_, J, S, F> {
             let Some(Batch { mut expect, events, because, claim }) = propose(&self.replay.state) else {
                 return Ok(Committed { records, is_stored: false });
             };
-            let at = whole_milliseconds(Timestamp::now());
+            self.replay.state.at.into_iter().for_each(|last| self.clock.advance_to(last));
+            let at = whole_milliseconds(self.clock.now());
             let folded =
                 fold_and_decide(self.pipeline, self.merge_check, self.replay.state.clone(), at, because, events);
             let Decided { state: decided, mut events, pending } = folded?;

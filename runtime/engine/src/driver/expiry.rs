@@ -7,7 +7,6 @@ use glovebox_journal::event::Record;
 use glovebox_journal::ports::{ClaimQueue, RunLog, Signals};
 use glovebox_state::decide;
 use glovebox_state::run_state::RunState;
-use jiff::Timestamp;
 
 impl<J: RunLog + ClaimQueue, S: Signals, F: Follow> Driver<'_, J, S, F> {
     /// Records one answer, one message, or the timeout of one parallel node. `None` if there is none of these.
@@ -18,7 +17,7 @@ impl<J: RunLog + ClaimQueue, S: Signals, F: Follow> Driver<'_, J, S, F> {
         if let Some(given) = inbox.next_steering() {
             return Ok(Some(self.steer(inbox, &given).await?));
         }
-        let now = Timestamp::now();
+        let now = self.clock.now();
         let goes_on = |state: &RunState| state.canceled.is_none() && state.verdict.is_none();
         let pipeline = self.pipeline;
         let noted = |state: &RunState| decide::due(pipeline, state, now);

@@ -9,7 +9,6 @@ use glovebox_journal::event::{BranchId, Event, HeldStage, Record, RunCanceled, R
 use glovebox_journal::ports::{ClaimQueue, RunLog, Signals};
 use glovebox_record::{Failure, FailureClass, FailureCode};
 use glovebox_state::decide::next_due;
-use jiff::Timestamp;
 use std::time::Duration;
 
 impl<J: RunLog + ClaimQueue, S: Signals, F: Follow> Driver<'_, J, S, F> {
@@ -18,7 +17,7 @@ impl<J: RunLog + ClaimQueue, S: Signals, F: Follow> Driver<'_, J, S, F> {
         if self.replay.state.canceled.is_some() || self.replay.state.verdict.is_some() {
             return Ok(None);
         }
-        let now = Timestamp::now();
+        let now = self.clock.now();
         let found = self.replay.state.questions().find_map(|open| Some((inbox.answer(open, now)?, open.head)));
         let Some((answered, head)) = found else {
             inbox.ask(self.replay.state.questions());
@@ -62,7 +61,7 @@ impl<J: RunLog + ClaimQueue, S: Signals, F: Follow> Driver<'_, J, S, F> {
     /// Handles the case that no attempt is in progress or ready: waits for a person at the terminal, or pauses the run.
     /// Returns false if no process is needed any more.
     pub(super) async fn wait_for_people(&mut self, inbox: &mut Inbox) -> Result<(Vec<Record>, bool), RunError> {
-        let now = Timestamp::now();
+        let now = self.clock.now();
         if inbox.is_pausing() || !self.replay.state.questions().any(|open| inbox.waits_for(&open.asked, now)) {
             return self.pause(inbox).await;
         }

@@ -177,6 +177,7 @@ async fn drive_and_stop(driver: &mut Driver<'_, SqliteLog, LocalSignals>, at: u3
             digest: None,
             bytes: 0,
             executable: false,
+            mode: None,
             target: None,
         };
         let mut cut = finished(&open(&claim), Outcome::new(Status::Fail));
@@ -385,6 +386,7 @@ async fn what_a_run_keeps_in_memory_does_not_grow_with_its_length() {
             digest: None,
             bytes: 0,
             executable: false,
+            mode: None,
             target: None,
         };
         let mut changed = finished(&open(&claim), Outcome::new(Status::Success));

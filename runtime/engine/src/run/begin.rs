@@ -115,9 +115,11 @@ impl Session {
         let mut follower = follower(&dir, &blobs)?;
         let mut driver = Driver::new(run, &plan.pipeline, &journal, &(), worker.name.clone(), &mut follower);
         let records = driver.start(Event::RunStarted(Box::new(started))).await?;
+        let clock = driver.clock;
         let (replay, pending) = driver.into_parts();
         let (dir, left_out) = (Arc::new(dir), base.skipped);
-        let session = Self { dir, journal, blobs, replay, worker, pending, open_copies, left_out, _owner: owner };
+        let session =
+            Self { dir, journal, blobs, replay, worker, pending, open_copies, left_out, clock, _owner: owner };
         Ok((session, follower, records))
     }
 }

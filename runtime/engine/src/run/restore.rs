@@ -50,15 +50,28 @@ pub(super) fn restore(dir: &RunDir, blobs: &DirBlobs, state: &RunState) -> Resul
     Ok(Some(Repaired { made: made as u64, removed: removed as u64 }))
 }
 
-/// Removes the run's caches if an attempt was in progress when its process was killed. The journal has no digest of a cache,
-/// so a damaged cache could not be recognized. Returns true if the caches were removed.
-pub(super) fn remove_caches(dir: &RunDir, state: &RunState) -> Result<bool, RunError> {
-    let was_killed = state.verdict.is_none() && state.is_under_way();
-    if was_killed {
-        let removed = tree::remove_all(&dir.path.join(cache::FOLDER));
-        removed.map_err(|error| RunError::Workspace(Box::new(error)))?;
+/// Why a resume removes the caches of a run and its files at ignored paths. The journal has no digests of them, so they
+/// can neither be verified nor restored.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct CacheRemoval {
+    /// The run goes back: they could contain results of the visits that are undone.
+    pub(super) goes_back: bool,
+    /// The clock of the machine was set back: a build tool would take a later change for an earlier one.
+    pub(super) clock_went_back: bool,
+}
+
+impl CacheRemoval {
+    /// Removes them also if an attempt was in progress when its process was killed, because they could be damaged.
+    /// Returns true if they were removed.
+    pub(super) fn perform(self, dir: &RunDir, state: &RunState) -> Result<bool, RunError> {
+        let was_killed = state.verdict.is_none() && state.is_under_way();
+        if was_killed || self.goes_back || self.clock_went_back {
+            let removed = tree::remove_all(&dir.path.join(cache::FOLDER));
+            removed.map_err(|error| RunError::Workspace(Box::new(error)))?;
+            return Ok(true);
+        }
+        Ok(false)
     }
-    Ok(was_killed)
 }
 
 fn changed(error: &CommitError) -> RunError {

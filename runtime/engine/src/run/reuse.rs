@@ -50,6 +50,10 @@ const LOCK_FILES: [&str; 22] = [
     "rust-toolchain.toml",
 ];
 
+fn is_lock_file(path: &str) -> bool {
+    LOCK_FILES.contains(&path.rsplit('/').next().unwrap_or(path))
+}
+
 /// A run of the same project that has ended.
 #[derive(Debug, Clone)]
 pub struct EarlierRun {
@@ -75,7 +79,9 @@ pub(super) fn take(dir: &RunDir, executor: &Executor, base: &Base, earlier: &[Ea
             continue;
         }
         let Ok(_owner) = Owner::acquire(&run.path.join(OWNER_FILE)) else { continue };
-        if !has_all_files(&run.path.join(WORKSPACE_DIR), base).unwrap_or(false) {
+        // A lock file that the earlier run was given is part of the key. One that it wrote itself, and that the user has not
+        // applied, is written again.
+        if !has_all_files(&run.path.join(WORKSPACE_DIR), base, is_lock_file).unwrap_or(false) {
             continue;
         }
         let transfer = if run.can_be_resumed { Transfer::Copy } else { Transfer::Move };
@@ -169,7 +175,7 @@ fn key(plan: &Plan, env: &SandboxEnv, base: &Base) -> Option<Digest> {
         folders.include, folders.sealed, folders.dependencies, folders.stores, folders.reuse
     );
     for (path, fact) in &base.files {
-        if LOCK_FILES.contains(&path.rsplit('/').next().unwrap_or(path)) {
+        if is_lock_file(path) {
             let _ = writeln!(text, "{path:?} {}", fact.digest);
         }
     }

@@ -6,10 +6,11 @@
 //! changes are applied again, since a crash may have interrupted this.
 
 use super::branches;
-use super::restore::{remove_caches, restore};
+use super::restore::{CacheRemoval, restore};
 use super::workspace::keep_replaced;
 use super::{OWNER_FILE, OpenCopy, RunDir, VisitPoint, apply_changes};
 use crate::assignment::Assignment;
+use crate::clock::{self, RunClock};
 use crate::disk::DiskGauge;
 use crate::driver::{Driver, Fault, Follow, RunError};
 use crate::inbox::{Inbox, forget_requests};
@@ -56,6 +57,8 @@ pub struct Session {
     pub left_out: Vec<SkippedEntry>,
     pub(super) worker: Worker,
     pub(super) pending: PendingDecisions,
+    /// The clock of all drivers of this session.
+    pub(super) clock: RunClock,
     // Dropped last: no other process may open the stores above before they are closed.
     pub(super) _owner: Owner,
 }
@@ -191,8 +194,8 @@ impl Unread {
         let (replay, pending) = (fold.replay, fold.last.pending());
         replay.state.run.as_ref().ok_or(RunError::NotStarted)?;
         journal.begin_queue(queue);
-        let (open_copies, left_out) = (Vec::new(), Vec::new());
-        Ok(Session { dir, journal, blobs, replay, open_copies, left_out, worker, pending, _owner: owner })
+        let (open_copies, left_out, clock) = (Vec::new(), Vec::new(), RunClock::start());
+        Ok(Session { dir, journal, blobs, replay, open_copies, left_out, worker, pending, clock, _owner: owner })
     }
 }
 
@@ -265,16 +268,19 @@ impl Session {
         self.journal.lengthen(&self.dir.dir)?;
         let goes_back = past.is_some();
         past.into_iter().for_each(|past| self.replay.go_back(past));
-        let caches_removed = remove_caches(&self.dir, &self.replay.state)?;
+        let clock_went_back = self.replay.state.at.is_some_and(clock::is_behind);
+        let removal = CacheRemoval { goes_back, clock_went_back };
+        let caches_removed = removal.perform(&self.dir, &self.replay.state)?;
         branches::sweep(&self.dir, caches_removed).map_err(|error| RunError::Workspace(Box::new(error)))?;
         let repaired = self.restore_workspace().await?;
         // Changes that the run undoes by going back are not reported as changes of another process.
         let repaired = repaired.filter(|_| !goes_back);
-        let resumed = RunResumed { repaired, caches_removed, ..resumed };
+        let resumed = RunResumed { repaired, caches_removed, clock_went_back, ..resumed };
         let (run, replay, pending) = self.position();
         // A pending fan-in merges changes, so the workspace must be updated too.
         let follower = WorkspaceFollower { dir: &self.dir, blobs: &self.blobs, next: follower };
         let mut driver = Driver {
+            clock: self.clock,
             replay,
             merge_check: Some(MergeCheck(&self.blobs)),
             ..Driver::new(run, pipeline, &self.journal, &(), self.worker.name.clone(), follower)
@@ -308,6 +314,7 @@ impl Session {
         keep_replaced(&workspace, &self.blobs, changes.values())?;
         let (run, replay, pending) = self.position();
         let mut driver = Driver {
+            clock: self.clock,
             replay,
             pending,
             merge_check: Some(MergeCheck(&self.blobs)),
@@ -378,6 +385,7 @@ impl Session {
         let events = filled.into_iter().map(|filled| Event::CacheFilled(Box::new(filled))).collect();
         let (run, replay, pending) = self.position();
         let mut driver = Driver {
+            clock: self.clock,
             replay,
             pending,
             merge_check: Some(MergeCheck(&self.blobs)),
@@ -406,6 +414,7 @@ impl Session {
         let (run, replay, pending) = self.position();
         let follower = WorkspaceFollower { dir: &self.dir, blobs: &self.blobs, next: follower };
         let mut driver = Driver {
+            clock: self.clock,
             replay,
             pending,
             inbox: limits.inbox,

@@ -9,11 +9,16 @@ use super::origin::Origin;
 use super::template;
 use std::io;
 use std::os::fd::OwnedFd;
-use std::sync::mpsc::{Receiver, SyncSender, TrySendError, sync_channel};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, TrySendError, sync_channel};
 use std::sync::{Mutex, PoisonError};
+use std::time::{Duration, Instant};
 
 /// Maximum number of jails in the queue. If the queue is full, the caller cleans up the jail itself.
 const WAITING_MAX: usize = 16;
+/// Maximum time for which a program waits for the cleanup before it exits.
+const CLEANUP_MAX: Duration = Duration::from_secs(60);
+/// Time between two tries to add a task to a full queue.
+const PAUSE: Duration = Duration::from_millis(10);
 
 static REAPER: Mutex<Option<SyncSender<Task>>> = Mutex::new(None);
 
@@ -63,16 +68,29 @@ pub(super) fn reap_later(cleanup: JailCleanup) {
     }
 }
 
-/// Ends the templates and waits until all jails that have ended are cleaned up. All jails must have ended. If a program
-/// exits without this call, it leaves empty control groups, which the next Glovebox process removes.
+/// Ends the templates and waits until all jails that have ended are cleaned up, but at most for [`CLEANUP_MAX`]. All jails
+/// must have ended. What is left are empty control groups, which the next Glovebox process removes.
 pub fn wait_for_cleanup() {
     template::end_all();
     let sender = REAPER.lock().unwrap_or_else(PoisonError::into_inner).clone();
-    let (done, all_done) = sync_channel(1);
-    if sender.is_some_and(|reaper| reaper.send(Task::Notify(done)).is_ok()) {
-        // The closed channel reports that the earlier tasks are done.
-        let _ = all_done.recv();
+    if sender.is_some_and(|reaper| !is_done_within(&reaper, CLEANUP_MAX)) {
+        tracing::warn!("the kernel has not removed the mounts of earlier commands yet");
     }
+}
+
+/// Waits until the reaper has done all earlier tasks. Returns false if that takes longer.
+fn is_done_within(reaper: &SyncSender<Task>, max: Duration) -> bool {
+    let (until, (done, all_done)) = (Instant::now() + max, sync_channel(1));
+    let mut task = Task::Notify(done);
+    while let Err(TrySendError::Full(again)) = reaper.try_send(task) {
+        if Instant::now() >= until {
+            return false;
+        }
+        std::thread::sleep(PAUSE);
+        task = again;
+    }
+    // The closed channel reports that the earlier tasks are done.
+    all_done.recv_timeout(until.saturating_duration_since(Instant::now())) == Err(RecvTimeoutError::Disconnected)
 }
 
 fn reaper() -> Option<SyncSender<Task>> {
@@ -99,6 +117,16 @@ fn serve(tasks: &Receiver<Task>) {
 mod tests {
     use super::*;
     use std::path::Path;
+
+    #[test]
+    fn a_reaper_that_hangs_delays_the_exit_for_a_limited_time() {
+        let (reaper, tasks) = sync_channel(1);
+        let short = Duration::from_millis(50);
+        assert!(!is_done_within(&reaper, short), "its task waits");
+        assert!(!is_done_within(&reaper, short), "its queue is full");
+        std::thread::spawn(move || serve(&tasks));
+        assert!(is_done_within(&reaper, Duration::from_secs(20)));
+    }
 
     #[test]
     fn nothing_is_left_after_the_cleanup() {

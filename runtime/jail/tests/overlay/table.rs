@@ -237,7 +237,7 @@ fn a_layer_is_seen_and_judged_like_the_workspace() {
 }
 
 #[test]
-fn modes_and_attributes_do_not_survive() {
+fn set_id_bits_write_permission_for_others_and_attributes_do_not_survive() {
     let made = Bench::new(FILES);
     let view = overlay(&made, &usual(), &ViewOverrides::default());
     let upper = Upper::of(&view);
@@ -250,7 +250,7 @@ fn modes_and_attributes_do_not_survive() {
     commit(&made, &view);
     let is = |path: &str| fs::metadata(made.workspace().join(path)).unwrap();
     let mode = |path: &str| is(path).permissions().mode() & 0o7777;
-    assert_eq!((mode("src/s"), mode("src/t"), mode("src/closed"), mode("src/closed/f")), (0o755, 0o755, 0o755, 0o644));
+    assert_eq!((mode("src/s"), mode("src/t"), mode("src/closed"), mode("src/closed/f")), (0o755, 0o755, 0o700, 0o400));
     assert_eq!(std::os::unix::fs::MetadataExt::nlink(&is("src/s")), 1);
     let mut names = [0_u8; 256];
     let length = rustix::fs::listxattr(made.workspace().join("src/s"), &mut names[..]).unwrap();

@@ -1,6 +1,6 @@
 //! The body of an answer as it arrives, in the framing that the head specifies.
 
-use super::{HEAD_BYTES_MAX, Stream};
+use super::{HEAD_BYTES_MAX, Stream, digits};
 use crate::error::{ErrorKind, ModelError};
 
 /// How the end of a body is recognized.
@@ -75,9 +75,9 @@ impl<'a> Body<'a> {
             return Err(malformed());
         }
         let line = self.line()?;
-        let digits = line.split(|byte| *byte == b';').next().unwrap_or_default().trim_ascii();
-        let size = std::str::from_utf8(digits).ok().filter(|digits| (1..=15).contains(&digits.len()));
-        let size = size.and_then(|digits| u64::from_str_radix(digits, 16).ok()).ok_or_else(malformed)?;
+        let size = line.split(|byte| *byte == b';').next().unwrap_or_default().trim_ascii();
+        let size = std::str::from_utf8(size).ok().filter(|size| (1..=15).contains(&size.len()));
+        let size = size.and_then(|size| digits(size, 16)).ok_or_else(malformed)?;
         if size == 0 {
             self.framing = BodyFraming::Ended;
             return Ok(false);

@@ -165,7 +165,8 @@ pub struct PlanFile<'a> {
     pub exec: PlanExec<'a>,
     /// Ignored files that are copied into the workspace.
     pub workspace_include: &'a [String],
-    /// Folders of installed dependencies, which commands see read-only. Absent if there are none.
+    /// Folders of installed dependencies. Commands see them read-only or, in a stage with explicit `allowed_write_paths`, through a
+    /// layer that is dropped after the stage. Absent if there are none.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub dependencies: Vec<String>,
     /// Folders of the machine to which `dependencies` link: stores of package managers and interpreters. Commands see them

@@ -173,16 +173,16 @@ fn a_removed_file_is_noticed() {
     let fact = crate::project::FileFact { digest: Digest::hash(b""), bytes: 0, executable: false };
     base.files.insert("src/a".to_owned(), fact.clone());
     base.files.insert("src/added".to_owned(), fact);
-    assert!(!has_all_files(&before, &base).unwrap(), "the link is missing");
+    assert!(!has_all_files(&before, &base, |_| false).unwrap(), "the link is missing");
     base.symlinks.insert("src/link".to_owned(), "a".to_owned());
-    assert!(has_all_files(&before, &base).unwrap());
+    assert!(has_all_files(&before, &base, |_| false).unwrap());
     assert!(!keeps_base(&before, &base).unwrap(), "`src/added` is missing");
     base.files.remove("src/added");
     assert!(keeps_base(&before, &base).unwrap());
     fs::remove_file(before.join("src/link")).unwrap();
     assert!(!keeps_base(&before, &base).unwrap());
     base.files.remove("src/a");
-    assert!(!has_all_files(&before, &base).unwrap());
+    assert!(!has_all_files(&before, &base, |_| false).unwrap());
 }
 
 #[test]
@@ -205,6 +205,17 @@ fn another_key_another_user_and_a_forged_offer_take_nothing() {
     fs::write(&offer, &text).unwrap();
     assert!(place.reuse().take(&first, &to, Transfer::Copy).unwrap());
     assert!(!place.reuse().take(&first, &to, Transfer::Copy).unwrap(), "the run has caches already");
+}
+
+#[test]
+fn builds_from_before_the_clock_was_set_back_are_not_taken() {
+    let place = place();
+    let run = place.filled("first");
+    assert!(place.reuse().offer(&run).unwrap() && place.reuse().is_offered_by(&run));
+    let offer = File::options().write(true).open(run.join("cache/offer")).unwrap();
+    offer.set_modified(SystemTime::now() + Duration::from_secs(3600)).unwrap();
+    assert!(!place.reuse().is_offered_by(&run));
+    assert_eq!(place.take(&run, "to", Transfer::Copy), None);
 }
 
 /// A name of a folder, and what replaces the folder.

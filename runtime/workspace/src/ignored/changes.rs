@@ -85,7 +85,8 @@ impl IgnoredChanges {
 
     /// Returns the changes without new folders that contain only ignored changes.
     pub(crate) fn without_folders_for_it(&self, found: Vec<FoundChange>) -> Vec<FoundChange> {
-        let is_for_it = |change: &FoundChange| change.op == Op::MakeDir && self.above.contains(&change.raw);
+        let is_for_it =
+            |change: &FoundChange| matches!(change.op, Op::MakeDir { .. }) && self.above.contains(&change.raw);
         if !found.iter().any(is_for_it) {
             return found;
         }

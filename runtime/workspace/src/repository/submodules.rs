@@ -1,4 +1,5 @@
-//! Submodules of a project: each that is checked out gets a repository of its own in a stage, in the same way as the project.
+//! Submodules of a project, and theirs: each that is checked out gets a repository of its own in a stage, in the same way as the
+//! project.
 //!
 //! A project brings `.gitmodules` and the repositories that it leads to. So no link is followed on the way to a submodule, its
 //! repository must name this folder as its work tree, and names and numbers are checked. A submodule that is left out has its files,
@@ -35,6 +36,8 @@ const LISTED_MAX: usize = 4_096;
 pub struct Submodule {
     name: String,
     path: ScopePath,
+    /// The submodule that lists this one. `None` if the project does.
+    parent: Option<ScopePath>,
     head: GitHead,
 }
 
@@ -42,6 +45,7 @@ pub struct Submodule {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SubmoduleLink {
     name: String,
+    /// Path in the repository that lists the submodule.
     pub(super) path: String,
     /// The commit that is checked out in the project.
     pub(super) head: ObjectId,
@@ -56,31 +60,60 @@ impl SubmoduleLink {
     }
 }
 
-/// Returns the submodules of a project that are checked out and that a scope shows in the workspace.
+/// Returns the submodules of a project that are checked out and that a scope shows in the workspace, and their submodules. A
+/// submodule comes after its own submodules.
 pub fn submodules(project: &Path, workspace: &Path, scope: &Scope) -> Vec<Submodule> {
-    let Ok(list) = regular_file::read_text(&project.join(LIST), Links::Within(project), LIST_BYTES_MAX) else {
-        return Vec::new();
-    };
     let (Ok(own), Ok(copy)) = (Tree::open(project), Tree::open(workspace)) else { return Vec::new() };
-    let is_folder = |tree: &Tree, path: &ScopePath| tree.directory(Path::new(path.as_str())).is_ok();
-    let (mut found, mut examined): (Vec<Submodule>, usize) = (Vec::new(), 0);
-    for (name, path) in listed(&list) {
-        if found.len() == SUBMODULES_MAX || examined == EXAMINED_MAX {
-            break;
-        }
-        let is_usable = scope.readable_below(&path) && is_folder(&own, &path) && is_folder(&copy, &path);
-        let is_apart = found.iter().all(|known| !known.path.starts_with(&path) && !path.starts_with(&known.path));
-        if !is_usable || !is_apart {
-            continue;
-        }
-        examined += 1;
-        // There is no commit if the repository does not belong to this folder.
-        let head = head(&project.join(path.as_str()));
-        if head.commit.is_some() {
-            found.push(Submodule { name, path, head });
+    let mut search = Search { project, own, copy, scope, found: Vec::new(), examined: 0 };
+    search.listed_by(None);
+    let mut next = 0;
+    while let Some(parent) = search.found.get(next).map(|found| found.path.clone()) {
+        search.listed_by(Some(&parent));
+        next += 1;
+    }
+    search.found.reverse();
+    search.found
+}
+
+/// A search for submodules.
+struct Search<'s> {
+    project: &'s Path,
+    own: Tree,
+    copy: Tree,
+    scope: &'s Scope,
+    found: Vec<Submodule>,
+    examined: usize,
+}
+
+impl Search<'_> {
+    /// Adds the submodules that a submodule lists, or the project.
+    fn listed_by(&mut self, parent: Option<&ScopePath>) {
+        let folder = parent.map_or_else(|| self.project.to_owned(), |parent| self.project.join(parent.as_str()));
+        let list = regular_file::read_text(&folder.join(LIST), Links::Within(self.project), LIST_BYTES_MAX);
+        for (name, path) in listed(&list.unwrap_or_default()) {
+            if self.found.len() == SUBMODULES_MAX || self.examined == EXAMINED_MAX {
+                return;
+            }
+            let path = parent.map_or(Ok(path.clone()), |parent| parent.join(path.as_str()));
+            let Ok(path) = path else { continue };
+            let siblings = || self.found.iter().filter(|known| known.parent.as_ref() == parent);
+            let is_apart = siblings().all(|known| !known.path.starts_with(&path) && !path.starts_with(&known.path));
+            if !is_apart || !self.is_shown(&path) {
+                continue;
+            }
+            self.examined += 1;
+            // There is no commit if the repository does not belong to this folder.
+            let head = head(&self.project.join(path.as_str()));
+            if head.commit.is_some() {
+                self.found.push(Submodule { name, path, parent: parent.cloned(), head });
+            }
         }
     }
-    found
+
+    fn is_shown(&self, path: &ScopePath) -> bool {
+        let is_folder = |tree: &Tree| tree.directory(Path::new(path.as_str())).is_ok();
+        self.scope.readable_below(path) && is_folder(&self.own) && is_folder(&self.copy)
+    }
 }
 
 /// Returns the names and paths of a list of submodules, each path once.
@@ -105,13 +138,23 @@ fn listed(list: &str) -> Vec<(String, ScopePath)> {
 }
 
 impl Submodule {
+    /// Returns the path of the submodule in the project.
+    pub fn path(&self) -> &ScopePath {
+        &self.path
+    }
+
+    /// Returns the path of the submodule that lists this one. `None` if the project does.
+    pub fn parent(&self) -> Option<&ScopePath> {
+        self.parent.as_ref()
+    }
+
     /// Returns the path at which the repository must be shown.
     pub fn repository_path(&self) -> Option<ScopePath> {
         self.path.join(REPOSITORY_DIR).ok()
     }
 
     /// Returns the repository of the submodule below `all`, and makes it if it does not exist. `project` is the source of the project
-    /// itself.
+    /// itself, and `submodules` are those of the submodule.
     ///
     /// # Errors
     /// As [`super::make`].
@@ -121,6 +164,7 @@ impl Submodule {
         scope: &Scope,
         all: &Path,
         project: &LastCommit<'_>,
+        submodules: Vec<SubmoduleLink>,
     ) -> Result<(PathBuf, SubmoduleLink), RepositoryError> {
         let (below, scope) = (format!("{}/", self.path), scope.below(&self.path));
         let folder = project.project.join(self.path.as_str());
@@ -128,19 +172,25 @@ impl Submodule {
         let source = || {
             let commit = self.head.commit.as_deref();
             let commit = commit.map(|id| LastCommit { project: &folder, id, below: &below, ..*project });
-            RepositorySource { facts: RepositoryFacts::read(&folder, &self.head), commit, submodules: Vec::new() }
+            RepositorySource { facts: RepositoryFacts::read(&folder, &self.head), commit, submodules }
         };
         let repository = open_or_make_at(&workspace.join(self.path.as_str()), &scope, all, &key, source)?;
         let link = self.link(&repository).ok_or(RepositoryError::NoHistory("a submodule has no commit"))?;
         Ok((repository, link))
     }
 
-    /// As [`make_with_history`], for the repository of the submodule of `project`.
+    /// As [`make_with_history`], for the repository of the submodule of `project`, which lists `submodules`.
     ///
     /// # Errors
     /// As [`make_with_history`].
-    pub fn make_with_history(&self, project: &Path, at: &Path, objects: &Path) -> Result<PathBuf, RepositoryError> {
-        make_with_history(&project.join(self.path.as_str()), at, objects, &[])
+    pub fn make_with_history(
+        &self,
+        project: &Path,
+        at: &Path,
+        objects: &Path,
+        submodules: &[&Self],
+    ) -> Result<PathBuf, RepositoryError> {
+        make_with_history(&project.join(self.path.as_str()), at, objects, submodules)
     }
 
     /// Returns the lines of the configuration with which git takes the submodule for an initialised one.
@@ -151,7 +201,8 @@ impl Submodule {
     fn link(&self, repository: &Path) -> Option<SubmoduleLink> {
         let commit = ObjectId::from_hex(&head_of(repository)?)?;
         let head = ObjectId::from_hex(self.head.commit.as_deref()?)?;
-        Some(SubmoduleLink { name: self.name.clone(), path: self.path.to_string(), head, commit })
+        let below = self.parent.as_ref().map_or(0, |parent| parent.as_str().len() + 1);
+        Some(SubmoduleLink { name: self.name.clone(), path: self.path.as_str().get(below..)?.to_owned(), head, commit })
     }
 }
 

@@ -57,7 +57,7 @@ impl<'s> Comparison<'s> {
         let failed = |source: io::Error| StageError::io(met.path, source);
         let lower = self.lookup.entry(met.path).map_err(failed)?;
         match now {
-            CurrentEntry::Directory { shows_lower } => self.directory(met.path, lower, shows_lower),
+            CurrentEntry::Directory { shows_lower } => self.directory(met, lower, shows_lower),
             CurrentEntry::File(open) => {
                 if self.is_same_file(met, lower, open).map_err(failed)? {
                     return Ok(());
@@ -74,7 +74,8 @@ impl<'s> Comparison<'s> {
         }
     }
 
-    fn directory(&mut self, path: &Path, lower: LowerEntry, shows_lower: bool) -> Result<(), StageError> {
+    fn directory(&mut self, met: FoundEntry<'_>, lower: LowerEntry, shows_lower: bool) -> Result<(), StageError> {
+        let path = met.path;
         let is_pure_above = self.pure.contains(path.parent().unwrap_or(Path::new("")));
         match lower.kind {
             Some(LowerKind::Directory) if !is_pure_above && shows_lower => return Ok(()),
@@ -82,9 +83,9 @@ impl<'s> Comparison<'s> {
             Some(LowerKind::Directory) => self.gone.push(path.to_owned()),
             Some(_) => {
                 self.findings.add(path, Op::Delete)?;
-                self.findings.add(path, Op::MakeDir)?;
+                self.findings.add(path, met.make_directory())?;
             }
-            None => self.findings.add(path, Op::MakeDir)?,
+            None => self.findings.add(path, met.make_directory())?,
         }
         self.pure.insert(path.to_owned());
         Ok(())

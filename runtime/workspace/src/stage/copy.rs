@@ -14,9 +14,9 @@ use crate::stage_error::StageError;
 use crate::tree::{self, Owner, Stamp, Tree, WalkEntry};
 use glovebox_record::path::ScopePath;
 use glovebox_record::scope::{Access, Scope};
-use rustix::fs::FileType;
+use rustix::fs::{FileType, Mode};
 use rustix::io::Errno;
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::ffi::OsString;
 use std::fs::File;
 use std::io;
@@ -44,6 +44,8 @@ pub struct Copy {
     /// The folder below the workspace, with files of earlier stages at ignored paths.
     below: Option<Tree>,
     mount_points: Vec<ScopePath>,
+    /// Permissions of directories that their owner may not read, change and enter.
+    closed: BTreeMap<String, u32>,
     pub(super) scope: Scope,
     pub(super) facts: HashMap<PathBuf, CopiedEntry>,
     /// Entries of the workspace that are not in the copy. Nothing below them is listed.
@@ -78,9 +80,10 @@ impl Copy {
         let device = tree.inode().map_err(failed)?.0;
         let below = overrides.below.as_deref().map(open).transpose()?;
         let (facts, left_out, complete) = (HashMap::new(), HashSet::new(), (0, 0));
-        let (at, scope, mount_points) = (at.to_owned(), scope.clone(), overrides.mount_points.to_vec());
+        let ViewOverrides { mount_points, closed, .. } = overrides.clone();
+        let (at, scope, workspace) = (at.to_owned(), scope.clone(), source);
         let mut copy =
-            Self { at, tree, workspace: source, layers, below, mount_points, scope, facts, left_out, device, complete };
+            Self { at, tree, workspace, layers, below, mount_points, closed, scope, facts, left_out, device, complete };
         copy.fill()?;
         Ok(copy)
     }
@@ -90,6 +93,7 @@ impl Copy {
         let mut filling = CopyBuilder::new(&self.tree, &self.scope);
         filling.all(&self.workspace, &self.layers, &self.mount_points)?;
         self.below.iter().try_for_each(|below| filling.below(below))?;
+        filling.close(&self.closed)?;
         let CopyBuilder { facts, left_out, .. } = filling;
         (self.facts, self.left_out, self.complete) = (facts, left_out, file_clock());
         Ok(())
@@ -190,6 +194,19 @@ impl<'c> CopyBuilder<'c> {
     fn below(&mut self, below: &Tree) -> Result<(), StageError> {
         self.origin = CopySource::Below;
         tree::walk(below, &mut |entry| self.add(entry))
+    }
+
+    /// Sets the permissions of copied directories that their owner may not change, after their content was copied.
+    fn close(&self, closed: &BTreeMap<String, u32>) -> Result<(), StageError> {
+        for (path, mode) in closed.iter().rev() {
+            let path = Path::new(path);
+            if matches!(self.facts.get(path), Some(CopiedEntry::Directory { .. })) {
+                let directory = self.copy.directory(path);
+                let closed = directory.and_then(|at| Ok(rustix::fs::fchmod(&at, Mode::from_raw_mode(*mode))?));
+                closed.map_err(|source| StageError::io(path, source))?;
+            }
+        }
+        Ok(())
     }
 
     /// Copies or omits one entry. Returns whether to descend into it.

@@ -52,7 +52,7 @@ impl Baseline for Copy {
             ) => now.is_some_and(|stat| Stamp::from_stat(&stat) != *origin) || (now.is_none() && !op.removes()),
             (Some(CopiedEntry::File { origin: None, .. } | CopiedEntry::Link { origin: None, .. }), _) => false,
             (Some(CopiedEntry::Directory { .. }), _) => now.is_some() && !is_directory,
-            (None, Op::MakeDir) => now.is_some() && !is_directory,
+            (None, Op::MakeDir { .. }) => now.is_some() && !is_directory,
             (None, _) => now.is_some(),
         })
     }
@@ -89,7 +89,7 @@ impl CopySearch<'_> {
                     if known.is_some() {
                         self.findings.add(entry.path, Op::Delete)?;
                     }
-                    self.findings.add(entry.path, Op::MakeDir)?;
+                    self.findings.add(entry.path, FoundEntry::new(entry).make_directory())?;
                 }
                 return Ok(true);
             }

@@ -138,7 +138,7 @@ impl<'s> Decider<'s> {
         if self.ignored.is_empty() {
             return Ok(None);
         }
-        let is_folder = matches!(op, Op::MakeDir | Op::RemoveDir);
+        let is_folder = matches!(op, Op::MakeDir { .. } | Op::RemoveDir);
         let Some((path, is_whole)) = plain(raw) else { return Ok(None) };
         let kind = if is_folder || !is_whole { ignored::EntryKind::Directory } else { ignored::EntryKind::File };
         let Some(end) = self.ignored.covers(&path, kind) else {
@@ -256,7 +256,7 @@ impl<'s> Decider<'s> {
     fn check_grant(&self, raw: &Path, path: &ScopePath, op: &Op) -> Result<(), Stop> {
         let scope = self.before.scope();
         match op {
-            Op::MakeDir if self.before.kind(raw)?.is_none() => {
+            Op::MakeDir { .. } if self.before.kind(raw)?.is_none() => {
                 if scope.commits_as_directory(path) {
                     return Ok(());
                 }
@@ -269,7 +269,7 @@ impl<'s> Decider<'s> {
             _ => {}
         }
         self.check_scope(path)?;
-        if matches!(op, Op::MakeDir) && !scope.commits_as_directory(path) {
+        if matches!(op, Op::MakeDir { .. }) && !scope.commits_as_directory(path) {
             return refused(format!(
                 "a directory at a path that is granted as a file; allowed_write_paths=\"{path}/\" would grant it"
             ));

@@ -34,28 +34,36 @@ pub(crate) struct FoundEntry<'m> {
     pub(crate) bytes: u64,
     pub(crate) disk_bytes: u64,
     pub(crate) executable: bool,
+    /// Permissions of a file or directory that a command made; `None` for the usual ones.
+    mode: Option<u32>,
 }
 
 impl<'m> FoundEntry<'m> {
-    /// Creates the entry for an entry of a walk.
+    /// Creates the entry for an entry of a walk. Must be called before the walk opens it, because that can add permissions.
     pub(crate) fn new(entry: &WalkEntry<'m>) -> Self {
-        Self::file(entry.path, entry.depth, &entry.stat, tree::is_executable(&entry.stat))
+        let found = Self::file(entry.path, entry.depth, &entry.stat, tree::is_executable(&entry.stat));
+        Self { mode: tree::unusual_mode(&entry.stat), ..found }
     }
 
     /// Creates the entry of a file with this status.
     pub(crate) fn file(path: &'m Path, depth: u32, stat: &Stat, executable: bool) -> Self {
         let disk_bytes = u64::try_from(stat.st_blocks).unwrap_or(0).saturating_mul(512);
-        Self { path, depth, bytes: tree::length(stat), disk_bytes, executable }
+        Self { path, depth, bytes: tree::length(stat), disk_bytes, executable, mode: None }
     }
 
     /// Creates the entry of a directory, link or special file.
     pub(crate) fn other(path: &'m Path, depth: u32) -> Self {
-        Self { path, depth, bytes: 0, disk_bytes: 0, executable: false }
+        Self { path, depth, bytes: 0, disk_bytes: 0, executable: false, mode: None }
     }
 
     /// Returns the change that writes this file.
     pub(crate) fn write(self) -> Op {
-        Op::Write { bytes: self.bytes, executable: self.executable }
+        Op::Write { bytes: self.bytes, executable: self.executable, mode: self.mode }
+    }
+
+    /// Returns the change that creates this directory.
+    pub(crate) fn make_directory(self) -> Op {
+        Op::MakeDir { mode: self.mode }
     }
 }
 
@@ -210,7 +218,7 @@ fn without_redundant_directories(found: Vec<FoundChange>, scope: &Scope) -> Vec<
         ScopePath::parse(&change.path).is_ok_and(|path| !scope.commits(&path)) && change.is_allowed()
     };
     let keep = |change: &FoundChange| match change.op {
-        Op::MakeDir => change.is_allowed() || !filled.contains(&change.raw),
+        Op::MakeDir { .. } => change.is_allowed() || !filled.contains(&change.raw),
         Op::RemoveDir => !stays(change),
         _ => true,
     };

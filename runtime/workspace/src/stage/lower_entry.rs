@@ -6,7 +6,7 @@
 
 use super::decide::{Baseline, LowerKind};
 use crate::change::Op;
-use crate::lower::{LowerFolders, access, is_visible};
+use crate::lower::{self, LowerFolders, access, is_visible};
 use crate::overlay::mask;
 use crate::tree::{self, Tree};
 use glovebox_record::path::ScopePath;
@@ -219,8 +219,9 @@ impl Baseline for Lookup<'_> {
         let LowerEntry { kind: Some(kind), stat: Some(stat), is_workspace: true, .. } = self.entry(path)? else {
             return Ok(false);
         };
-        let is_same_use = kind == LowerKind::Directory && matches!(op, Op::MakeDir | Op::RemoveDir);
-        Ok(!is_same_use && tree::Stamp::from_stat(&stat).changed() > self.lower.begun)
+        let is_same_use = kind == LowerKind::Directory && matches!(op, Op::MakeDir { .. } | Op::RemoveDir);
+        let changed = tree::Stamp::from_stat(&stat).changed();
+        Ok(!is_same_use && lower::is_between(changed, self.lower.begun, lower::now()))
     }
 }
 

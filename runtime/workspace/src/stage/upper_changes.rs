@@ -94,7 +94,7 @@ impl UpperSearch<'_> {
     fn refuse(&mut self, entry: &WalkEntry<'_>) -> Result<bool, StageError> {
         let findings = &mut self.comparison.findings;
         let op = match entry.kind() {
-            FileType::Directory => Op::MakeDir,
+            FileType::Directory => FoundEntry::new(entry).make_directory(),
             FileType::RegularFile => {
                 findings.count_bytes(FoundEntry::new(entry))?;
                 FoundEntry::new(entry).write()

@@ -171,6 +171,7 @@ fn changes_with_paths_that_lead_out_are_refused() {
         digest: Some(Digest::hash(b"x")),
         bytes: 1,
         executable: false,
+        mode: None,
         target: None,
     };
     fs::write(made.blobs().join(blake3::hash(b"x").to_hex().as_str()), "x").unwrap();
@@ -220,6 +221,7 @@ fn a_swapped_directory_never_lets_a_commit_out() {
                 digest: Some(digest),
                 bytes: content.len() as u64,
                 executable: false,
+                mode: None,
                 target: None,
             };
             let gone = FileChange { op: ChangeOp::Delete, digest: None, ..change("d/f") };

@@ -22,7 +22,7 @@ fn a_change_that_sets_its_times_back_is_found() {
     File::options().write(true).open(copy.root().join("src/b")).unwrap().set_modified(modified).unwrap();
     let found = look(&copy);
     assert_eq!(found.iter().map(|change| change.path.as_str()).collect::<Vec<_>>(), ["src/a"]);
-    assert_eq!(found[0].op, Op::Write { bytes: 4, executable: false });
+    assert_eq!(found[0].op, Op::Write { bytes: 4, executable: false, mode: None });
     assert_eq!(found[0].verdict, Verdict::Allowed);
 }
 

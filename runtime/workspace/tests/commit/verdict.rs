@@ -130,13 +130,13 @@ fn a_file_outside_the_scope_does_not_give_way_to_a_folder_inside() {
 }
 
 #[test]
-fn set_id_bits_and_closed_permissions_do_not_survive() {
+fn set_id_bits_do_not_survive_and_the_workspace_stays_open_to_its_owner() {
     let made = Bench::new(&[("src/a", "a")]);
     let script =
         "echo x > src/s; chmod 6777 src/s; mkdir src/closed; echo y > src/closed/f; chmod 000 src/closed/f src/closed";
     assert!(made.round(&scope(&["./"], &["src/"], &[]), script).is_empty());
     let mode = |path: &str| fs::metadata(made.workspace().join(path)).unwrap().permissions().mode() & 0o7777;
-    assert_eq!((mode("src/s"), mode("src/closed"), mode("src/closed/f")), (0o755, 0o755, 0o644));
+    assert_eq!((mode("src/s"), mode("src/closed"), mode("src/closed/f")), (0o755, 0o700, 0o400));
     assert_eq!(fs::read_to_string(made.workspace().join("src/closed/f")).unwrap(), "y\n");
 }
 

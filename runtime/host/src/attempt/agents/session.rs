@@ -51,7 +51,7 @@ pub(super) struct ProgramPlace {
 
 /// State that is needed after the program has ended. [`Attempt::end_program`] ends a program that still runs.
 pub(super) struct RunningProgram {
-    stopped: Arc<AtomicBool>,
+    stopped: StopOnDrop,
     thread: JoinHandle<ProgramEnd>,
     jail: Arc<Jail>,
     line: CommandLine,
@@ -60,6 +60,16 @@ pub(super) struct RunningProgram {
     title: String,
     /// Timeout from the program's options, if it is shorter than the wall time of the call.
     own_timeout: Option<Duration>,
+}
+
+/// Asks a program to end when it is dropped, so that no program outlives a caller that panicked. A program that has ended
+/// does not notice it.
+struct StopOnDrop(Arc<AtomicBool>);
+
+impl Drop for StopOnDrop {
+    fn drop(&mut self) {
+        glovebox_jail::jail::cancel(&self.0);
+    }
 }
 
 /// The exit of a program and its output.
@@ -108,7 +118,7 @@ impl ProgramSession {
         };
         attempt.call.report(Progress::CommandStarted(title.clone()));
         attempt.agents.running = Some(RunningProgram {
-            stopped: Arc::clone(&stopped),
+            stopped: StopOnDrop(Arc::clone(&stopped)),
             thread,
             jail,
             line,
@@ -189,7 +199,7 @@ impl Attempt {
     /// # Errors
     /// The limit that ended the program. The guest must not turn it into a success.
     pub(crate) fn end_program(&mut self) -> Result<()> {
-        self.agents.running.iter().for_each(|running| glovebox_jail::jail::cancel(&running.stopped));
+        self.agents.running.iter().for_each(|running| glovebox_jail::jail::cancel(&running.stopped.0));
         self.settle_running().map(drop)
     }
 
@@ -207,7 +217,7 @@ impl Attempt {
 
     /// Records the receipt, output and conversation of a program that has ended, and returns the last event.
     fn settle(&mut self, running: RunningProgram) -> Result<Event> {
-        let RunningProgram { thread, jail, line, gateway, prompt, title, own_timeout, .. } = running;
+        let RunningProgram { thread, jail, line, gateway, prompt, title, own_timeout, stopped: _stopped } = running;
         let ended = self.call.ticker.while_guest_waits(|| thread.join());
         gateway.close(self);
         let Ok(ProgramEnd { exit, reading, output, error }) = ended else {
@@ -330,4 +340,21 @@ fn failure(failure: Failure) -> Event {
 fn cut(mut text: String) -> String {
     text.truncate(text.floor_char_boundary(TEXT_BYTES_MAX));
     text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::sync::atomic::Ordering;
+
+    #[test]
+    fn a_program_whose_caller_is_gone_is_asked_to_end() {
+        let stopped = Arc::new(AtomicBool::new(false));
+        let guard = StopOnDrop(Arc::clone(&stopped));
+        let panicked = std::thread::spawn(move || {
+            let _guard = guard;
+            panic!("the caller");
+        });
+        assert!(panicked.join().is_err() && stopped.load(Ordering::SeqCst));
+    }
 }
