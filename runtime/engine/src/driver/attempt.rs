@@ -3,8 +3,10 @@
 //! An attempt owns its assignment. While it runs, the lease of its delivery is extended. It is asked to stop when the run is
 //! canceled or out of time, and abandoned if it does not stop. This module does not examine the result any further.
 
+use super::heartbeat::Heartbeats;
 use super::{Driver, Fault, Follow, LEASE_MS, RunError, Stops};
 use crate::assignment::Assignment;
+use crate::clock::RunClock;
 use glovebox_journal::event::{Attempt, AttemptId, BranchId, Ending, Event, StageFinished};
 use glovebox_journal::ports::{ClaimQueue, Delivery, RunLog, Signals};
 use glovebox_pipeline::key;
@@ -12,7 +14,6 @@ use glovebox_record::{CommandEnding, Failure, FailureClass, FailureCode, Outcome
 use glovebox_state::context::{StoredUpdates, filter_updates};
 use glovebox_state::decide::{out_of_time, time_of_node_exceeded};
 use glovebox_state::run_state::Branch;
-use jiff::Timestamp;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::Notify;
@@ -20,6 +21,9 @@ use tokio::time::Instant;
 
 /// Maximum time that an attempt may take to end after it was asked to stop.
 pub const GRACE: Duration = Duration::from_secs(10);
+
+/// Time between two extensions of a lease, and between two heartbeats.
+pub const HEARTBEAT: Duration = Duration::from_millis(LEASE_MS / 3);
 
 /// An attempt that ended.
 pub(super) struct EndedAttempt {
@@ -54,9 +58,10 @@ impl<'a, J: RunLog + ClaimQueue, S: Signals, F: Follow> Driver<'a, J, S, F> {
         let deadline = self.time_left().map(|left| Instant::now() + left);
         let node_deadline = self.node_time_left(&assignment.attempt).map(|left| Instant::now() + left);
         let unneeded = stops.of(&assignment);
-        let (journal, signals, grace) = (self.journal, self.signals, self.grace);
-        let supervisor = Supervisor { journal, signals, grace, deadline, node_deadline, unneeded };
-        supervisor.watch(assignment, delivery, execute)
+        let Self { journal, signals, grace, heartbeat, clock, liveness, .. } = *self;
+        let supervisor = Supervisor { journal, signals, grace, heartbeat, clock, deadline, node_deadline, unneeded };
+        let heartbeats = Heartbeats::new(liveness, assignment.attempt.clone(), assignment.pulse.clone(), clock.now());
+        supervisor.watch(assignment, delivery, execute, heartbeats)
     }
 
     /// Returns the result to commit for an attempt, given why it was asked to stop.
@@ -80,7 +85,7 @@ impl<'a, J: RunLog + ClaimQueue, S: Signals, F: Follow> Driver<'a, J, S, F> {
     /// Waits until the run's time is over, or forever if it has no limit. Returns the event that then ends the run.
     pub(super) async fn deadline(&self) -> Event {
         loop {
-            if let Some(end) = out_of_time(&self.replay.state, Timestamp::now()) {
+            if let Some(end) = out_of_time(&self.replay.state, self.clock.now()) {
                 return end;
             }
             wait_until(self.time_left().map(|left| Instant::now() + left)).await;
@@ -91,7 +96,7 @@ impl<'a, J: RunLog + ClaimQueue, S: Signals, F: Follow> Driver<'a, J, S, F> {
     fn time_left(&self) -> Option<Duration> {
         let wall_max_ms = self.replay.state.run.as_ref()?.bounds.wall_max_ms?;
         let since =
-            self.replay.state.at.map_or(0, |at| Timestamp::now().as_millisecond().saturating_sub(at.as_millisecond()));
+            self.replay.state.at.map_or(0, |at| self.clock.now().as_millisecond().saturating_sub(at.as_millisecond()));
         let driven_ms = self.replay.state.driven_ms.saturating_add(u64::try_from(since).unwrap_or(0));
         Some(Duration::from_millis(wall_max_ms.saturating_sub(driven_ms)))
     }
@@ -99,14 +104,14 @@ impl<'a, J: RunLog + ClaimQueue, S: Signals, F: Follow> Driver<'a, J, S, F> {
     /// Returns the time that the node of an attempt still has. `None` if the node has no limit.
     fn node_time_left(&self, attempt: &Attempt) -> Option<Duration> {
         let most = self.pipeline.node(&attempt.task.node)?.bounds.wall_max?;
-        Some(most.saturating_sub(self.replay.state.node_usages.of(&attempt.task.node).time(Timestamp::now())))
+        Some(most.saturating_sub(self.replay.state.node_usages.of(&attempt.task.node).time(self.clock.now())))
     }
 
     /// Returns the result of an attempt that was ended by its node's time limit: a failure of the node, which the pipeline
     /// can route.
     fn cut_for_time_of_node(&self, mut finished: StageFinished) -> StageFinished {
         let node = self.pipeline.node(&finished.attempt.task.node);
-        let failure = node.and_then(|node| time_of_node_exceeded(&self.replay.state, node, Timestamp::now()));
+        let failure = node.and_then(|node| time_of_node_exceeded(&self.replay.state, node, self.clock.now()));
         let reason = "the node's wall time ended during the attempt";
         let failure =
             failure.unwrap_or_else(|| Failure::new(FailureClass::Budget, FailureCode::NODE_WALL_TIME, reason));
@@ -117,7 +122,7 @@ impl<'a, J: RunLog + ClaimQueue, S: Signals, F: Follow> Driver<'a, J, S, F> {
 
     /// Returns the result of an attempt that was ended by the run's time limit, not by a request.
     fn cut_for_time(&self, finished: StageFinished) -> StageFinished {
-        let ended = out_of_time(&self.replay.state, Timestamp::now());
+        let ended = out_of_time(&self.replay.state, self.clock.now());
         let failure = ended.and_then(|event| event.run_finished()?.failure.clone());
         let reason = "the run's wall time ended during the attempt";
         let failure = failure.unwrap_or_else(|| Failure::new(FailureClass::Budget, FailureCode::RUN_WALL_TIME, reason));
@@ -131,6 +136,8 @@ struct Supervisor<'a, J, S> {
     journal: &'a J,
     signals: &'a S,
     grace: Duration,
+    heartbeat: Duration,
+    clock: RunClock,
     deadline: Option<Instant>,
     /// When the time limit of the attempt's node ends. `None` if the node has no limit.
     node_deadline: Option<Instant>,
@@ -139,27 +146,35 @@ struct Supervisor<'a, J, S> {
 }
 
 impl<J: ClaimQueue, S: Signals> Supervisor<'_, J, S> {
-    async fn watch<E>(self, assignment: Assignment, delivery: Delivery, execute: &E) -> Result<EndedAttempt, RunError>
+    async fn watch<E>(
+        self,
+        assignment: Assignment,
+        delivery: Delivery,
+        execute: &E,
+        mut heartbeats: Heartbeats<'_>,
+    ) -> Result<EndedAttempt, RunError>
     where
         E: AsyncFn(Assignment) -> Result<StageFinished, Fault>,
     {
         let (token, attempt, stop) = (assignment.token, assignment.attempt.clone(), Arc::clone(&assignment.stop));
         let failed = |source| RunError::Execute { node: attempt.task.node.clone(), source };
-        let ended =
-            |finished, stop| EndedAttempt { delivery: delivery.clone(), token, id: attempt.id.clone(), finished, stop };
+        let ended = |heartbeats: Heartbeats<'_>, finished, stop| {
+            let finished = StageFinished { liveness: heartbeats.end(self.clock.now()), ..finished };
+            EndedAttempt { delivery: delivery.clone(), token, id: attempt.id.clone(), finished, stop }
+        };
         let mut executing = std::pin::pin!(execute(assignment));
         let reason = tokio::select! {
             biased;
-            finished = &mut executing => return Ok(ended(finished.map_err(failed)?, None)),
+            finished = &mut executing => return Ok(ended(heartbeats, finished.map_err(failed)?, None)),
             reason = self.reason_to_stop() => reason,
-            error = self.keep_lease(&delivery) => return Err(error),
+            error = self.keep_lease(&delivery, &mut heartbeats) => return Err(error),
         };
         glovebox_jail::jail::cancel(&stop);
         let finished = match tokio::time::timeout(self.grace, executing).await {
             Ok(finished) => finished.map_err(failed)?,
             Err(_) => abandoned(&attempt, self.grace),
         };
-        Ok(ended(finished, Some(reason)))
+        Ok(ended(heartbeats, finished, Some(reason)))
     }
 
     async fn reason_to_stop(&self) -> Stop {
@@ -171,12 +186,14 @@ impl<J: ClaimQueue, S: Signals> Supervisor<'_, J, S> {
         }
     }
 
-    /// Extends the lease for as long as the future is polled. Returns only if the queue fails. A lost lease is not a reason
-    /// to stop, because the token decides whether the commit is accepted.
-    async fn keep_lease(&self, delivery: &Delivery) -> RunError {
+    /// Extends the lease for as long as the future is polled, and sends a heartbeat each time. Returns only if the queue
+    /// fails. A lost lease is not a reason to stop, because the token decides whether the commit is accepted.
+    async fn keep_lease(&self, delivery: &Delivery, heartbeats: &mut Heartbeats<'_>) -> RunError {
         loop {
-            tokio::time::sleep(Duration::from_millis(LEASE_MS / 3)).await;
-            match self.journal.extend(delivery, Timestamp::now(), LEASE_MS).await {
+            tokio::time::sleep(self.heartbeat).await;
+            let now = self.clock.now();
+            heartbeats.beat(now, self.heartbeat);
+            match self.journal.extend(delivery, now, LEASE_MS).await {
                 Ok(true) => {}
                 Ok(false) => tracing::warn!(task = %delivery.task, "the lease was lost"),
                 Err(error) => return error.into(),

@@ -51,10 +51,11 @@ impl<J: RunLog, S, F: Follow> Driver<'_, J, S, F> {
     pub(super) async fn append(&mut self, propose: impl Fn(&RunState) -> Option<Batch>) -> Result<Committed, RunError> {
         let mut records = Vec::new();
         loop {
+            self.clock.advance_to(self.replay.state.at);
             let Some(Batch { mut expect, events, because, claim }) = propose(&self.replay.state) else {
                 return Ok(Committed { records, is_stored: false });
             };
-            let at = whole_milliseconds(Timestamp::now());
+            let at = whole_milliseconds(self.clock.now());
             let folded =
                 fold_and_decide(self.pipeline, self.merge_check, self.replay.state.clone(), at, because, events);
             let Decided { state: decided, mut events, pending } = folded?;

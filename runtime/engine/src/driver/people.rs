@@ -9,16 +9,14 @@ use glovebox_journal::event::{BranchId, Event, HeldStage, Record, RunCanceled, R
 use glovebox_journal::ports::{ClaimQueue, RunLog, Signals};
 use glovebox_record::{Failure, FailureClass, FailureCode};
 use glovebox_state::decide::next_due;
-use jiff::Timestamp;
-use std::time::Duration;
 
 impl<J: RunLog + ClaimQueue, S: Signals, F: Follow> Driver<'_, J, S, F> {
     /// Records one answer that has arrived, unless the run was canceled or has ended. `None` if there is none.
     pub(super) async fn answer_one(&mut self, inbox: &mut Inbox) -> Result<Option<Vec<Record>>, RunError> {
-        if self.replay.state.canceled.is_some() || self.replay.state.verdict.is_some() {
+        if self.replay.state.is_ending() {
             return Ok(None);
         }
-        let now = Timestamp::now();
+        let now = self.clock.now();
         let found = self.replay.state.questions().find_map(|open| Some((inbox.answer(open, now)?, open.head)));
         let Some((answered, head)) = found else {
             inbox.ask(self.replay.state.questions());
@@ -40,7 +38,7 @@ impl<J: RunLog + ClaimQueue, S: Signals, F: Follow> Driver<'_, J, S, F> {
     /// message, and it is recorded only once.
     pub(super) async fn steer(&mut self, inbox: &Inbox, given: &GivenSteering) -> Result<Vec<Record>, RunError> {
         let committed = self.append(|state| {
-            let goes_on = state.canceled.is_none() && state.verdict.is_none();
+            let goes_on = !state.is_ending();
             let to = state.steerable(&given.node, &given.message).filter(|_| goes_on && given.is_bounded());
             let told = to.filter_map(|open| {
                 let attempt = open.attempt(open.attempt_id.as_ref()?);
@@ -62,7 +60,7 @@ impl<J: RunLog + ClaimQueue, S: Signals, F: Follow> Driver<'_, J, S, F> {
     /// Handles the case that no attempt is in progress or ready: waits for a person at the terminal, or pauses the run.
     /// Returns false if no process is needed any more.
     pub(super) async fn wait_for_people(&mut self, inbox: &mut Inbox) -> Result<(Vec<Record>, bool), RunError> {
-        let now = Timestamp::now();
+        let now = self.clock.now();
         if inbox.is_pausing() || !self.replay.state.questions().any(|open| inbox.waits_for(&open.asked, now)) {
             return self.pause(inbox).await;
         }
@@ -73,12 +71,11 @@ impl<J: RunLog + ClaimQueue, S: Signals, F: Follow> Driver<'_, J, S, F> {
             .filter_map(|open| open.asked.due_at)
             .chain(next_due(&self.replay.state))
             .min();
-        let left = due.map(|due| Duration::try_from(due.duration_since(now)).unwrap_or(Duration::ZERO));
         let records = tokio::select! {
             biased;
             by = self.signals.canceled() => self.cancel(RunCanceled { by }).await?,
             end = self.deadline() => self.end(end).await?,
-            () = sleep(left) => Vec::new(),
+            () = self.clock.wait_until(due) => Vec::new(),
             () = inbox.arrival(self.signals) => Vec::new(),
         };
         Ok((records, true))
@@ -90,7 +87,7 @@ impl<J: RunLog + ClaimQueue, S: Signals, F: Follow> Driver<'_, J, S, F> {
     pub(super) fn held(&self, arrival: Arrival) -> Result<(HeldStage, BranchId), Arrival> {
         let Arrival::Ended(mut ended) = arrival else { return Err(arrival) };
         let branch = self.replay.state.branch(&ended.delivery.task.branch);
-        let is_needed = self.replay.state.canceled.is_none() && branch.canceled.is_none() && ended.stop.is_none();
+        let is_needed = !self.replay.state.is_ending() && branch.canceled.is_none() && ended.stop.is_none();
         let is_held = is_needed && !self.is_asked_to_stop();
         let failure = ended.finished.outcome.failure.take_if(|failure| is_held && lacks_credit(failure));
         let Some(failure) = failure else { return Err(Arrival::Ended(ended)) };
@@ -114,11 +111,4 @@ impl<J: RunLog + ClaimQueue, S: Signals, F: Follow> Driver<'_, J, S, F> {
 /// code.
 fn lacks_credit(failure: &Failure) -> bool {
     failure.class == FailureClass::Budget && failure.code == FailureCode::PROVIDER_QUOTA
-}
-
-async fn sleep(left: Option<Duration>) {
-    match left {
-        Some(left) => tokio::time::sleep(left).await,
-        None => std::future::pending().await,
-    }
 }

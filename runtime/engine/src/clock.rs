@@ -1,0 +1,88 @@
+//! The clock of a run while one process drives it.
+//!
+//! The clock begins with the time of the machine and then counts the time that has passed, so a step of the machine's clock changes
+//! neither a limit nor a wait. It never goes back: it begins no earlier than the last record of the run. Time in which the machine is
+//! suspended counts, as it does for people.
+
+use jiff::{SignedDuration, Timestamp};
+use rustix::time::{ClockId, clock_gettime};
+use std::time::Duration;
+
+/// Maximum time of a single wait. The timers of the runtime stop while the machine is suspended, so that the time left is computed
+/// again after a suspension.
+const WAIT_MAX: Duration = Duration::from_secs(30);
+
+/// The clock of a driven run.
+#[derive(Debug, Clone, Copy)]
+pub struct RunClock {
+    /// The time of the run when the machine had been running for `origin`.
+    base: Timestamp,
+    origin: SignedDuration,
+}
+
+impl RunClock {
+    /// Starts a clock with the time of the machine.
+    pub fn start() -> Self {
+        Self::start_at(Timestamp::now())
+    }
+
+    /// Starts a clock with this time.
+    pub fn start_at(base: Timestamp) -> Self {
+        Self { base, origin: uptime() }
+    }
+
+    /// Returns the time.
+    pub fn now(&self) -> Timestamp {
+        self.base.saturating_add(uptime() - self.origin).unwrap_or(self.base)
+    }
+
+    /// Advances the clock if it is behind this time, such as that of the last record.
+    pub fn advance_to(&mut self, at: Option<Timestamp>) {
+        if let Some(at) = at.filter(|at| *at > self.now()) {
+            *self = Self::start_at(at);
+        }
+    }
+
+    /// Waits until this time, or forever without one.
+    pub async fn wait_until(&self, due: Option<Timestamp>) {
+        let Some(due) = due else { return std::future::pending().await };
+        while let Some(left) = self.left(due) {
+            tokio::time::sleep(left.min(WAIT_MAX)).await;
+        }
+    }
+
+    /// Returns the time until `due`, or `None` if that has come.
+    pub fn left(&self, due: Timestamp) -> Option<Duration> {
+        Duration::try_from(due.duration_since(self.now())).ok().filter(|left| !left.is_zero())
+    }
+}
+
+/// Returns how long the machine has been running, including the time in which it was suspended. No setting of the clock changes this.
+fn uptime() -> SignedDuration {
+    let time = clock_gettime(ClockId::Boottime);
+    SignedDuration::new(time.tv_sec, i32::try_from(time.tv_nsec).unwrap_or(0))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn it_counts_from_its_beginning_and_never_goes_back() {
+        let day = SignedDuration::from_hours(24);
+        let begin = Timestamp::now().checked_sub(day).unwrap();
+        let mut clock = RunClock::start_at(begin);
+        let first = clock.now();
+        std::thread::sleep(Duration::from_millis(20));
+        let passed = clock.now().duration_since(first);
+        assert!(first >= begin && passed >= SignedDuration::from_millis(20) && passed < SignedDuration::from_hours(1));
+        clock.advance_to(Some(begin));
+        clock.advance_to(None);
+        assert!(clock.now() < begin.checked_add(day / 2).unwrap(), "an earlier record changes nothing");
+        let last = begin.checked_add(day * 2).unwrap();
+        clock.advance_to(Some(last));
+        assert!(clock.now() >= last && clock.now() < last.checked_add(day / 2).unwrap());
+        assert_eq!(clock.left(last), None);
+        assert!(clock.left(last.checked_add(day).unwrap()).unwrap() > Duration::from_secs(3600));
+    }
+}
