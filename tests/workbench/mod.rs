@@ -7,6 +7,7 @@
 #![allow(dead_code, unreachable_pub, unused_imports, reason = "each suite includes this file and uses its part of it")]
 
 pub mod journal;
+mod lives;
 mod not_run;
 
 pub use not_run::not_run;
@@ -192,6 +193,14 @@ impl Workbench {
         let mut files = Vec::new();
         collect(&self.project(), &self.project(), &mut files);
         files
+    }
+}
+
+impl Drop for Workbench {
+    fn drop(&mut self) {
+        if !std::thread::panicking() {
+            lives::check_runs(&self.project().join(".glovebox"));
+        }
     }
 }
 

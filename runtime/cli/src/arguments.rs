@@ -19,6 +19,7 @@ mod plugin;
 mod reading;
 mod reports;
 mod spend;
+mod stall;
 mod trust;
 
 pub use again::AgainArguments;
@@ -37,6 +38,7 @@ pub use plugin::{EmbedArguments, InspectArguments, LockArguments, NewPluginArgum
 pub use reading::*;
 pub use reports::*;
 pub use spend::SpendArguments;
+pub use stall::StallArguments;
 pub use trust::{TrustCommand, TrustGiveArguments, TrustListArguments, TrustRemoveArguments};
 
 use crate::runs::{RUNS_DIR, RunSelector};
@@ -259,6 +261,8 @@ pub struct ExecutionArguments {
     #[command(flatten)]
     pub parallel: ParallelArguments,
     #[command(flatten)]
+    pub stall: StallArguments,
+    #[command(flatten)]
     pub spend: SpendArguments,
     /// Run the commands of stages without a sandbox
     #[arg(long)]
@@ -423,6 +427,8 @@ pub struct ResumeArguments {
     pub max_wall_time: Option<Duration>,
     #[command(flatten)]
     pub parallel: ParallelArguments,
+    #[command(flatten)]
+    pub stall: StallArguments,
     #[command(flatten)]
     pub spend: SpendArguments,
     /// Run the commands of stages without a sandbox; required again if the run was started with it

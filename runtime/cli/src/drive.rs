@@ -76,7 +76,8 @@ pub async fn drive(run: &mut Run, folder: &RunFolder, mut reporter: Reporter, pr
     run.watch_output(reporter.output_watch());
     let driven = run.drive(&signals, attendance, |update| match update {
         Update::Record(record) => reporter.record(record),
-        Update::Activity { node, progress } => reporter.activity(node, progress),
+        Update::Liveness(_) => {}
+        Update::Activity { branch, node, progress } => reporter.activity(branch, node, progress),
     });
     let driven = driven.await;
     // No stage follows. The kernel needs milliseconds to remove a template, meanwhile the run is concluded.

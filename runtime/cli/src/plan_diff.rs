@@ -61,7 +61,8 @@ pub fn extent(plan: &Plan, source: &CheckedPipeline, arguments: &PlanArguments) 
     let wall_max_ms = wall_max.map(|wall| u64::try_from(wall.as_millis()).unwrap_or(u64::MAX));
     let steps_max = source.pipeline.steps_max(arguments.execution.max_steps);
     let spend_max = plan.spend_max(arguments.execution.spend.into());
-    Extent::new(plan, RunBounds { steps_max, wall_max_ms, spend_max })
+    let stall = source.pipeline.stall(arguments.execution.stall.into());
+    Extent::new(plan, RunBounds { steps_max, wall_max_ms, spend_max, stall })
 }
 
 /// Returns the inputs that the other pipeline uses. An input that only the new pipeline uses is not an error of the
@@ -102,6 +103,7 @@ fn of_run(
         steps_max: started.bounds.steps_max,
         wall_max_ms: started.bounds.wall_max_ms,
         spend_max: started.bounds.spend_max,
+        stall: started.bounds.stall,
     };
     Ok(Extent::new(&bound.plan, bounds))
 }

@@ -43,6 +43,7 @@ pub fn accept(
         steps_max: terms.bounds.steps_max,
         wall_max_ms: terms.bounds.wall_max_ms,
         spend_max: terms.bounds.spend_max,
+        stall: terms.bounds.stall,
     };
     let replan = Replan::new(plan, bounds, &recorded::allowed(run, terms)?);
     show(&replan);

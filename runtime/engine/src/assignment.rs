@@ -1,6 +1,7 @@
 //! The assignment of one attempt: the attempt and everything that it needs to know about the run.
 
 use glovebox_host::llm::Steering;
+use glovebox_jail::pulse::Pulse;
 use glovebox_journal::event::{Attempt, NodeId, RunStarted};
 use glovebox_record::path::ScopePath;
 use glovebox_state::run_state::Branch;
@@ -25,6 +26,8 @@ pub struct Assignment {
     pub stop: Arc<AtomicBool>,
     /// Steering messages for the agent of the attempt.
     pub steering: Steering,
+    /// Counts what the host observes of the attempt.
+    pub pulse: Pulse,
 }
 
 impl Assignment {

@@ -56,10 +56,10 @@ pub use session::CONVERSATION_BYTES_MAX;
 use crate::assignment::Assignment;
 use crate::holdouts::Holdouts;
 use crate::live::{self, OutputWatch};
-use crate::run_dir::{LIVE_DIR, RunDir, branch_folder};
+use crate::run_dir::{LIVE_DIR, LIVENESS_FILE, RunDir, branch_folder};
 use claims::{FilesAtEnd, Statement};
 use glovebox_host::budget::Budget;
-use glovebox_host::call::{Call, CommandSetting, FileSource, LiveOutput, Progress, Report};
+use glovebox_host::call::{AttemptProgress, Call, CallObserver, CommandSetting, FileSource, LiveOutput, Report};
 use glovebox_host::host::Host;
 use glovebox_host::llm::{ConversationSetting, Provider, is_of_another_model};
 use glovebox_jail::subject::SubjectsReport;
@@ -73,7 +73,7 @@ use glovebox_plan::plan::{Binding, HoldoutAccess, Plan};
 use glovebox_plan::prepare::executor::{SandboxEnv, Targets};
 use glovebox_record::path::ScopePath;
 use glovebox_record::scope::Scope;
-use glovebox_record::{CommandEnding, Failure, FailureClass, FailureCode, Status};
+use glovebox_record::{CommandEnding, Failure, FailureClass, FailureCode, Status, WaitKind};
 use glovebox_workspace::commit;
 use glovebox_workspace::ignored::IgnoreMatcher;
 use glovebox_workspace::project::Base;
@@ -118,7 +118,7 @@ pub struct Workbench<B> {
     /// The hold-outs of the run. `None` if it has none.
     pub holdouts: Option<Arc<Holdouts>>,
     /// Receives progress events, which may be lost.
-    pub progress: Sender<Progress>,
+    pub progress: Sender<AttemptProgress>,
     /// Gets the output of commands while they run. `None` if this process shows none.
     pub output_watch: Option<OutputWatch>,
     /// The attempts whose files are being prepared.
@@ -137,6 +137,7 @@ impl<B: BlobStore + 'static> Workbench<B> {
     /// Prepares everything that one call needs. Everything that the binding does not grant is denied. A stage without write
     /// scope and commands reads the workspace itself and cannot change it. Blocks.
     pub fn prepare(&self, assignment: &Assignment) -> Result<Prepared, AttemptError> {
+        let _wait = assignment.pulse.wait(WaitKind::Sandbox);
         let (node, binding) = self.bound_now(assignment)?;
         let binding = &*binding;
         let workspace = self.run.path.join(self.workspace(assignment)?);
@@ -168,9 +169,14 @@ impl<B: BlobStore + 'static> Workbench<B> {
             tools,
             limits: binding.limits,
             canceled: Arc::clone(&assignment.stop),
-            progress: self.progress.clone(),
+            observer: self.observer(assignment),
         };
         Ok(Prepared { call, sandbox })
+    }
+
+    /// Returns the observer of the attempt's call.
+    fn observer(&self, assignment: &Assignment) -> CallObserver {
+        CallObserver::new(assignment.attempt.id.clone(), self.progress.clone(), assignment.pulse.clone())
     }
 
     /// Returns the watcher of the attempt's commands. `None` for a stage that can read hold-outs, whatever its author discloses at
@@ -190,6 +196,7 @@ impl<B: BlobStore + 'static> Workbench<B> {
         report: Report,
         sandbox: Option<AttemptSandbox>,
     ) -> Result<StageFinished, AttemptError> {
+        let _wait = assignment.pulse.wait(WaitKind::Sandbox);
         let mut fact = self.checked(assignment, report, sandbox)?;
         self.store_values(&mut fact, &assignment.branch)?;
         let mut stored = Ok(());
@@ -315,6 +322,7 @@ impl<B: BlobStore + 'static> Workbench<B> {
                 .then(|| fill_caches::base(&self.run, &stage))
                 .filter(|base| base.is_dir()),
             canceled: Arc::clone(&assignment.stop),
+            pulse: assignment.pulse.clone(),
         };
         // The layer of a component without commands needs no preparation.
         let said = binding.starts_processes().then(|| sandbox::preparation(&self.sandbox_env, binding, &paths));
@@ -396,6 +404,7 @@ impl<B: BlobStore + 'static> Workbench<B> {
 pub fn sweep(run: &RunDir) {
     remove_folder(run, STAGE_DIR);
     remove_folder(run, LIVE_DIR);
+    remove_folder(run, LIVENESS_FILE);
 }
 
 fn remove_folder(run: &RunDir, folder: impl AsRef<Path>) {

@@ -1,49 +1,74 @@
-//! The clock of a run: the wall clock when the driver was created, advanced by the clock of the kernel since boot.
+//! The clock of a run while one process drives it.
 //!
-//! Records, deadlines and leases take their times from it. A wall clock that is set while the run is driven changes no
-//! duration and no deadline. Time in which the machine was suspended counts. The clock is never behind the last record
-//! of the run, even if the wall clock was set back while no process drove the run.
+//! The clock begins with the time of the machine and then counts the time that has passed, so a step of the machine's clock changes
+//! neither a limit nor a wait. It never goes back: it begins no earlier than the last record of the run. Time in which the machine is
+//! suspended counts, as it does for people.
 
 use jiff::{SignedDuration, Timestamp};
 use rustix::time::{ClockId, clock_gettime};
+use std::time::Duration;
+
+/// Maximum time of a single wait. The timers of the runtime stop while the machine is suspended, so that the time left is computed
+/// again after a suspension.
+const WAIT_MAX: Duration = Duration::from_secs(30);
 
 /// A smaller difference between two clocks is no sign that one of them was set.
 const STEP_MIN: SignedDuration = SignedDuration::from_secs(1);
 
-/// A clock that never goes back.
+/// The clock of a driven run.
 #[derive(Debug, Clone, Copy)]
 pub struct RunClock {
-    begin: Timestamp,
-    since: SignedDuration,
+    /// The time of the run when the machine had been running for `origin`.
+    base: Timestamp,
+    origin: SignedDuration,
 }
 
 impl RunClock {
-    /// Starts a clock with the present time of the wall clock.
+    /// Starts a clock with the time of the machine.
     pub fn start() -> Self {
-        Self { begin: Timestamp::now(), since: since_boot() }
+        Self::start_at(Timestamp::now())
     }
 
-    /// Returns the present time.
+    /// Starts a clock with this time.
+    pub fn start_at(base: Timestamp) -> Self {
+        Self { base, origin: uptime() }
+    }
+
+    /// Returns the time.
     pub fn now(&self) -> Timestamp {
-        self.begin.checked_add(since_boot() - self.since).unwrap_or(Timestamp::MAX)
+        self.base.saturating_add(uptime() - self.origin).unwrap_or(self.base)
     }
 
-    /// Advances the clock to this time, if it is later than the present time.
-    pub(crate) fn advance_to(&mut self, at: Timestamp) {
-        if at > self.now() {
-            *self = Self { begin: at, since: since_boot() };
+    /// Advances the clock if it is behind this time, such as that of the last record.
+    pub fn advance_to(&mut self, at: Option<Timestamp>) {
+        if let Some(at) = at.filter(|at| *at > self.now()) {
+            *self = Self::start_at(at);
         }
+    }
+
+    /// Waits until this time, or forever without one.
+    pub async fn wait_until(&self, due: Option<Timestamp>) {
+        let Some(due) = due else { return std::future::pending().await };
+        while let Some(left) = self.left(due) {
+            tokio::time::sleep(left.min(WAIT_MAX)).await;
+        }
+    }
+
+    /// Returns the time until `due`, or `None` if that has come.
+    pub fn left(&self, due: Timestamp) -> Option<Duration> {
+        Duration::try_from(due.duration_since(self.now())).ok().filter(|left| !left.is_zero())
     }
 }
 
-/// Returns true if the wall clock is behind the last record of a run by more than [`STEP_MIN`].
+/// Returns true if the clock of the machine is behind the last record of a run by more than [`STEP_MIN`].
 pub(crate) fn is_behind(last: Timestamp) -> bool {
     last.duration_since(Timestamp::now()) > STEP_MIN
 }
 
-fn since_boot() -> SignedDuration {
-    let now = clock_gettime(ClockId::Boottime);
-    SignedDuration::new(now.tv_sec, i32::try_from(now.tv_nsec).unwrap_or_default())
+/// Returns how long the machine has been running, including the time in which it was suspended. No setting of the clock changes this.
+fn uptime() -> SignedDuration {
+    let time = clock_gettime(ClockId::Boottime);
+    SignedDuration::new(time.tv_sec, i32::try_from(time.tv_nsec).unwrap_or(0))
 }
 
 #[cfg(test)]
@@ -51,15 +76,21 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_clock_goes_on_from_the_last_record_even_if_that_is_later_than_the_wall_clock() {
-        let mut clock = RunClock::start();
-        let tomorrow = clock.now().checked_add(SignedDuration::from_hours(24)).unwrap();
-        clock.advance_to(tomorrow);
+    fn it_counts_from_its_beginning_and_never_goes_back() {
+        let day = SignedDuration::from_hours(24);
+        let begin = Timestamp::now().checked_sub(day).unwrap();
+        let mut clock = RunClock::start_at(begin);
         let first = clock.now();
-        assert!(first >= tomorrow, "{first}");
-        std::thread::sleep(std::time::Duration::from_millis(5));
-        assert!(clock.now().duration_since(first) >= SignedDuration::from_millis(5), "its time goes on");
-        clock.advance_to(Timestamp::now());
-        assert!(clock.now() > first, "it does not go back");
+        std::thread::sleep(Duration::from_millis(20));
+        let passed = clock.now().duration_since(first);
+        assert!(first >= begin && passed >= SignedDuration::from_millis(20) && passed < SignedDuration::from_hours(1));
+        clock.advance_to(Some(begin));
+        clock.advance_to(None);
+        assert!(clock.now() < begin.checked_add(day / 2).unwrap(), "an earlier record changes nothing");
+        let last = begin.checked_add(day * 2).unwrap();
+        clock.advance_to(Some(last));
+        assert!(clock.now() >= last && clock.now() < last.checked_add(day / 2).unwrap());
+        assert_eq!(clock.left(last), None);
+        assert!(clock.left(last.checked_add(day).unwrap()).unwrap() > Duration::from_secs(3600));
     }
 }

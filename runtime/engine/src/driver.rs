@@ -9,7 +9,9 @@ mod attempt;
 mod claim;
 mod commit;
 mod expiry;
+mod heartbeat;
 mod people;
+mod stall;
 mod stops;
 #[cfg(test)]
 mod tests;
@@ -17,13 +19,15 @@ mod tests;
 pub use crate::assignment::Assignment;
 pub use crate::follow::{Fault, Follow};
 use attempt::EndedAttempt;
-pub use attempt::GRACE;
+pub use attempt::{GRACE, HEARTBEAT};
 use commit::{Batch, Committed};
+use stall::StallWatch;
 use stops::Stops;
 
 use crate::clock::RunClock;
 use crate::disk::DiskGauge;
 use crate::inbox::Inbox;
+use crate::liveness::LivenessStream;
 use crate::merge_check::MergeCheck;
 use futures_util::stream::{FuturesUnordered, StreamExt};
 use glovebox_journal::event::{
@@ -111,6 +115,8 @@ pub struct Driver<'a, J, S, F = ()> {
     pub worker: String,
     /// Maximum time that an attempt may take to end after it was asked to stop. Normally [`GRACE`].
     pub grace: Duration,
+    /// Time between two extensions of a lease, and between two heartbeats. Normally [`HEARTBEAT`].
+    pub heartbeat: Duration,
     /// The operator's rule for agents that change nothing. `None` if there is no rule.
     pub no_change: Option<&'a NoChangeRule>,
     /// The disk gauge of the run. `None` if its disk space has no limit.
@@ -121,12 +127,14 @@ pub struct Driver<'a, J, S, F = ()> {
     pub parallel_max: usize,
     /// Answers and steering messages from other processes. Empty for a run that accepts none.
     pub inbox: Inbox,
+    /// The stream of the attempts' signs of life. `None` if nobody gets it.
+    pub liveness: Option<&'a LivenessStream<'a>>,
+    /// The time of the run.
+    pub clock: RunClock,
     /// The state of the run so far. It is the only fold of the records, and all other parts borrow it.
     pub replay: Replay,
     /// Gets every record, and the state of the run after it.
     pub follower: F,
-    /// The clock of the run.
-    pub clock: RunClock,
     /// Events whose follow-up decisions are not appended yet.
     pub pending: PendingDecisions,
 }
@@ -165,13 +173,14 @@ impl<J: RunLog + ClaimQueue, S: Signals, F: Follow> Driver<'_, J, S, F> {
     where
         E: AsyncFn(Assignment) -> Result<StageFinished, Fault>,
     {
-        self.replay.state.at.into_iter().for_each(|last| self.clock.advance_to(last));
-        let (mut under_way, mut stops) = (FuturesUnordered::new(), Stops::default());
+        self.clock.advance_to(self.replay.state.at);
+        let bounds = self.replay.state.run.as_ref().and_then(|run| run.bounds.stall.bounds());
+        let (mut under_way, mut stops) = (FuturesUnordered::new(), Stops::new(bounds.map(StallWatch::new)));
         let mut inbox = std::mem::take(&mut self.inbox);
         inbox.look(self.signals);
         let driven = async {
             while self.replay.state.verdict.is_none() {
-                if let Some(records) = self.note_one(&mut inbox).await? {
+                if let Some(records) = self.note_one(&mut inbox, &mut stops).await? {
                     stops.tell(&records);
                     self.follower.appended(&records).map_err(RunError::Project)?;
                     continue;
@@ -193,8 +202,9 @@ impl<J: RunLog + ClaimQueue, S: Signals, F: Follow> Driver<'_, J, S, F> {
                             Some(ended) = under_way.next() => Arrival::Ended(Box::new(ended?)),
                             by = self.signals.canceled(), if is_idle && self.replay.state.canceled.is_none() => Arrival::Cancel(by),
                             end = self.deadline(), if is_idle => Arrival::End(Box::new(end)),
-                            () = until(self.clock, due) => Arrival::Due,
-                            () = until(self.clock, next_due(&self.replay.state)) => Arrival::Due,
+                            () = self.clock.wait_until(due) => Arrival::Due,
+                            () = self.clock.wait_until(next_due(&self.replay.state)) => Arrival::Due,
+                            () = stops.look_due(), if !is_idle => Arrival::Due,
                             () = inbox.arrival(self.signals) => Arrival::Due,
                         }
                     }
@@ -251,7 +261,7 @@ impl<J: RunLog + ClaimQueue, S: Signals, F: Follow> Driver<'_, J, S, F> {
         let is_idle = under_way == 0;
         let has_room = under_way < self.parallel_max.max(1) && self.replay.state.has_unclaimed();
         let has_pending = !self.pending.0.is_empty();
-        let is_ending = self.replay.state.canceled.is_some() || self.is_asked_to_stop();
+        let is_ending = self.replay.state.is_ending() || self.is_asked_to_stop();
         if is_ending
             || out_of_time(&self.replay.state, self.clock.now()).is_some()
             || !(is_idle || has_room || has_pending)
@@ -386,14 +396,16 @@ impl<'a, J, S, F: Follow> Driver<'a, J, S, F> {
             signals,
             worker,
             grace: GRACE,
+            heartbeat: HEARTBEAT,
             no_change: None,
             disk: None,
             merge_check: None,
             parallel_max: 1,
             inbox: Inbox::default(),
+            liveness: None,
+            clock: RunClock::start(),
             replay: Replay::default(),
             follower,
-            clock: RunClock::start(),
             pending: PendingDecisions::default(),
         }
     }
@@ -469,14 +481,5 @@ impl<J, S, F: Follow> Driver<'_, J, S, F> {
     /// Returns the run, and the events whose follow-up decisions are not appended.
     pub fn into_parts(self) -> (Replay, PendingDecisions) {
         (self.replay, self.pending)
-    }
-}
-
-async fn until(clock: RunClock, due: Option<Timestamp>) {
-    match due {
-        Some(due) => {
-            tokio::time::sleep(Duration::try_from(due.duration_since(clock.now())).unwrap_or(Duration::ZERO)).await;
-        }
-        None => std::future::pending().await,
     }
 }

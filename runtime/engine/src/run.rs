@@ -31,12 +31,14 @@ use crate::disk::DiskGauge;
 use crate::driver::{Fault, Follow, RunError};
 use crate::inbox::{Attendance, Inbox};
 use crate::live::OutputWatch;
+use crate::liveness::LivenessStream;
 use crate::project::{ProjectError, Projector};
 use cap_std::fs::Dir;
-use glovebox_host::call::Progress;
+use glovebox_host::call::{AttemptProgress, Progress};
 use glovebox_jail::jail::Jail;
 use glovebox_journal::blobs::DirBlobs;
-use glovebox_journal::event::{BranchId, Record};
+use glovebox_journal::event::{Attempt, AttemptId, BranchId, Record};
+use glovebox_journal::liveness::LivenessLine;
 use glovebox_journal::ports::{BlobStore, Signals};
 use glovebox_journal::rewind;
 use glovebox_journal::sqlite::VerifiedJournal;
@@ -67,11 +69,15 @@ pub enum Update<'a> {
     Record(&'a Record),
     /// Progress of an attempt. It may be lost, because the attempt's record contains everything important.
     Activity {
+        /// The branch of the attempt.
+        branch: &'a BranchId,
         /// The node of the attempt.
         node: &'a NodeId,
         /// The progress event.
         progress: &'a Progress,
     },
+    /// A line of the liveness stream.
+    Liveness(&'a LivenessLine),
 }
 
 /// A run that this process drives.
@@ -196,15 +202,17 @@ impl Run {
         let execute = async |assignment: Assignment| {
             bench.execute(&assignment).await.map_err(|error| Box::new(error) as Box<dyn Error + Send + Sync>)
         };
+        let liveness = LivenessStream::new(&bench.run.dir, |line| watcher.borrow_mut().liveness(line));
         let mut follower = RunFollower {
             files: &files,
+            liveness: &liveness,
             told: &told,
             disk: &disk,
             dir: &bench.run.dir,
             hints: &hints,
             watcher: &watcher,
         };
-        let limits = DriveLimits { inbox, disk: Some(&disk) };
+        let limits = DriveLimits { inbox, disk: Some(&disk), liveness: Some(&liveness) };
         let driven = tokio::select! {
             driven = session.drive(&executor.plan, signals, limits, &mut follower, execute) => driven,
             never = show(&hints, &watcher) => match never {},
@@ -244,7 +252,7 @@ impl Run {
         self.session.caches_filled(pipeline, filled.map_err(failed)?, &mut self.projector).await
     }
 
-    fn bench(&self, progress: Sender<Progress>) -> Result<Workbench<DirBlobs>, RunError> {
+    fn bench(&self, progress: Sender<AttemptProgress>) -> Result<Workbench<DirBlobs>, RunError> {
         let Executor { plan, host, sandbox_env, protected, targets, .. } = &self.executor;
         let base = restore::base(&self.session.blobs, self.session.state())?;
         let ignored = Arc::new(IgnoreMatcher::new(&base.ignored));
@@ -340,10 +348,11 @@ impl Files<'_> {
 /// Follows a run that is driven: writes its files, updates its exchanges with models, and calls `watch`.
 struct RunFollower<'a, 'f, W> {
     files: &'a RefCell<Files<'f>>,
+    liveness: &'a LivenessStream<'a>,
     told: &'a Notify,
     disk: &'a DiskGauge,
     dir: &'a Dir,
-    hints: &'a RefCell<Receiver<Progress>>,
+    hints: &'a RefCell<Receiver<AttemptProgress>>,
     watcher: &'a RefCell<Watcher<W>>,
 }
 
@@ -356,6 +365,7 @@ impl<W: FnMut(Update<'_>)> Follow for RunFollower<'_, '_, W> {
         self.files.borrow_mut().advance(self.disk)?;
         self.told.notify_one();
         records.iter().for_each(|record| exchanges::note(self.dir, record));
+        self.liveness.note(records);
         let mut watcher = self.watcher.borrow_mut();
         show_waiting(self.hints, &mut watcher);
         watcher.records(records);
@@ -380,35 +390,41 @@ async fn keep_written(files: &RefCell<Files<'_>>, told: &Notify) -> Infallible {
     }
 }
 
-/// Shows records and progress events. A progress event does not name its stage, so it is shown only while exactly one stage runs.
+/// Shows records and progress events. Progress of an attempt that has ended is not shown.
 struct Watcher<W> {
     watch: W,
-    under_way: BTreeMap<BranchId, NodeId>,
+    under_way: BTreeMap<AttemptId, (BranchId, NodeId)>,
 }
 
 impl<W: FnMut(Update<'_>)> Watcher<W> {
     fn records(&mut self, records: &[Record]) {
         for record in records {
             if let Some(started) = record.event.stage_started() {
-                let task = &started.attempt.task;
-                self.under_way.insert(task.branch.clone(), task.node.clone());
+                let Attempt { task, id, .. } = started.attempt.clone();
+                self.under_way.insert(id, (task.branch, task.node));
             } else if let Some(finished) = record.event.stage_finished() {
-                self.under_way.remove(&finished.attempt.task.branch);
+                self.under_way.remove(&finished.attempt.id);
             }
             (self.watch)(Update::Record(record));
         }
     }
 
-    fn activity(&mut self, progress: &Progress) {
-        let mut nodes = self.under_way.values();
-        if let (Some(node), None) = (nodes.next(), nodes.next()) {
-            (self.watch)(Update::Activity { node, progress });
+    fn liveness(&mut self, line: &LivenessLine) {
+        (self.watch)(Update::Liveness(line));
+    }
+
+    fn activity(&mut self, AttemptProgress { attempt, progress }: &AttemptProgress) {
+        if let Some((branch, node)) = self.under_way.get(attempt) {
+            (self.watch)(Update::Activity { branch, node, progress });
         }
     }
 }
 
 /// Shows progress events for as long as the future is polled. The future never ends, even if there are no more events.
-async fn show<W: FnMut(Update<'_>)>(hints: &RefCell<Receiver<Progress>>, watcher: &RefCell<Watcher<W>>) -> Infallible {
+async fn show<W: FnMut(Update<'_>)>(
+    hints: &RefCell<Receiver<AttemptProgress>>,
+    watcher: &RefCell<Watcher<W>>,
+) -> Infallible {
     while let Some(hint) = poll_fn(|context| hints.borrow_mut().poll_recv(context)).await {
         watcher.borrow_mut().activity(&hint);
     }
@@ -416,7 +432,7 @@ async fn show<W: FnMut(Update<'_>)>(hints: &RefCell<Receiver<Progress>>, watcher
 }
 
 /// Shows the progress events that came before a record, because they are about the attempt that the record ends.
-fn show_waiting<W: FnMut(Update<'_>)>(hints: &RefCell<Receiver<Progress>>, watcher: &mut Watcher<W>) {
+fn show_waiting<W: FnMut(Update<'_>)>(hints: &RefCell<Receiver<AttemptProgress>>, watcher: &mut Watcher<W>) {
     while let Ok(hint) = hints.borrow_mut().try_recv() {
         watcher.activity(&hint);
     }

@@ -18,6 +18,8 @@ pub const HOLDOUTS_DIR: &str = "holdouts";
 pub const STAGE_DIR: &str = "stage";
 /// The folder with the output of running commands in a run directory.
 pub const LIVE_DIR: &str = "live";
+/// The file with the liveness stream of a run.
+pub const LIVENESS_FILE: &str = "liveness.ndjson";
 /// The folder of the quarantine in a run directory.
 pub const QUARANTINE_DIR: &str = "quarantine";
 /// The folder of exchanges with models and tool servers in a run directory.

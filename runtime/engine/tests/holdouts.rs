@@ -105,6 +105,7 @@ impl Place {
             from: None,
             steps_max: None,
             wall_max: None,
+            stall: Default::default(),
             spend_max: glovebox_record::spend::SpendBounds::default(),
             labels: BTreeMap::new(),
             earlier: Vec::new(),

@@ -69,6 +69,7 @@ impl Place {
             from: None,
             steps_max: Some(100),
             wall_max: None,
+            stall: Default::default(),
             spend_max: SpendBounds::default(),
             labels: BTreeMap::new(),
             earlier: Vec::new(),

@@ -10,7 +10,7 @@ mod guests;
 #[path = "../../../benches/table.rs"]
 mod table;
 
-use glovebox_host::call::{Call, CommandGrant, FileSetting, FileSource, FileTier};
+use glovebox_host::call::{Call, CallObserver, CommandGrant, FileSetting, FileSource, FileTier};
 use glovebox_host::component::Component;
 use glovebox_host::host::{Host, HostConfig};
 use glovebox_host::input::StageInput;
@@ -155,7 +155,7 @@ fn call(tier: FileTier, files: Option<FileSetting>, steps: &[(&str, &str)]) -> C
         extra: vec![],
     };
     let limits = Limits { outcome_bytes: 64 << 20, ..Limits::default() };
-    let progress = tokio::sync::mpsc::channel(1).0;
+    let observer = CallObserver::unobserved();
     Call {
         input,
         tier,
@@ -168,7 +168,7 @@ fn call(tier: FileTier, files: Option<FileSetting>, steps: &[(&str, &str)]) -> C
         tools: glovebox_host::tools::ToolSetting::default(),
         limits,
         canceled: Arc::new(AtomicBool::new(false)),
-        progress,
+        observer,
     }
 }
 

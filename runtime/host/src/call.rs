@@ -10,7 +10,7 @@ use crate::attempt::tools::ToolSetting;
 pub use crate::command_grant::CommandGrant;
 pub use crate::grants::FileTier;
 use crate::input::StageInput;
-pub use crate::progress::{Artifact, Claim, LogLine, Progress};
+pub use crate::progress::{Artifact, AttemptProgress, CallObserver, Claim, LogLine, Progress};
 use glovebox_record::spend::Money;
 use glovebox_record::{Ending, LimitUse, Limits, Outcome, Receipt, Refusal, SteeringDelivery, Tokens, ToolCall};
 use std::sync::Arc;
@@ -40,8 +40,8 @@ pub struct Call {
     pub limits: Limits,
     /// Set to `true` to cancel the call.
     pub canceled: Arc<AtomicBool>,
-    /// Receives progress. If the channel is full, progress is dropped.
-    pub progress: tokio::sync::mpsc::Sender<Progress>,
+    /// Gets what the host observes during the call.
+    pub observer: CallObserver,
 }
 
 /// Everything that the host observed during a call.

@@ -1,7 +1,9 @@
 //! Progress, log lines, claims and artifacts of a component during its call.
 
-use glovebox_record::{CommandEnding, Refusal};
+use glovebox_jail::pulse::Pulse;
+use glovebox_record::{AttemptId, CommandEnding, Refusal};
 use serde::{Deserialize, Serialize};
+use tokio::sync::mpsc::{Sender, channel};
 
 /// Progress that the host reports during a call. Messages may be lost by design.
 #[derive(Debug, Clone, PartialEq)]
@@ -20,6 +22,45 @@ pub enum Progress {
     CommandEnded(String, CommandEnding, Option<i32>, u64),
     /// A request was refused.
     Refused(Refusal),
+}
+
+/// Progress with the attempt that it is about.
+#[derive(Debug, Clone, PartialEq)]
+pub struct AttemptProgress {
+    /// The id of the attempt.
+    pub attempt: AttemptId,
+    /// The progress.
+    pub progress: Progress,
+}
+
+/// Gets everything that the host observes during the call of one attempt: progress for people, and signs of life.
+#[derive(Debug, Clone)]
+pub struct CallObserver {
+    attempt: AttemptId,
+    progress: Sender<AttemptProgress>,
+    pulse: Pulse,
+}
+
+impl CallObserver {
+    /// Creates the observer of an attempt. If the channel is full, progress is dropped.
+    pub fn new(attempt: AttemptId, progress: Sender<AttemptProgress>, pulse: Pulse) -> Self {
+        Self { attempt, progress, pulse }
+    }
+
+    /// Creates the observer of a call that nobody watches.
+    pub fn unobserved() -> Self {
+        Self::new(AttemptId::from(""), channel(1).0, Pulse::default())
+    }
+
+    /// Reports progress, which may be lost.
+    pub fn report(&self, progress: Progress) {
+        drop(self.progress.try_send(AttemptProgress { attempt: self.attempt.clone(), progress }));
+    }
+
+    /// Returns the counters of the attempt.
+    pub fn pulse(&self) -> &Pulse {
+        &self.pulse
+    }
 }
 
 /// A statement of a handler about its own work, not yet checked.

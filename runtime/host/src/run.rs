@@ -130,9 +130,9 @@ fn over_static(component: &Component, limits: &Limits) -> Option<LimitName> {
 
 /// Creates the state of all interfaces, and the input of the handler.
 fn prepare(call: Call, deadline: &Arc<Deadline>, ticker: Ticker) -> Result<(Attempt, types::StageInput), String> {
-    let Call { input, tier, files, commands, program, model, conversation, hooks, tools, limits, canceled, progress } =
-        call;
-    let context = CallContext::new(&input.attempt.id, limits, canceled, Arc::clone(deadline), ticker, progress);
+    let Call { input, tier, files, commands, program, model, conversation, hooks, tools, limits, .. } = call;
+    let (id, deadline) = (&input.attempt.id, Arc::clone(deadline));
+    let context = CallContext::new(id, limits, call.canceled, deadline, ticker, call.observer);
     let files = FileState::open(tier, files, limits, &context.refusals)?;
     let llm = LlmState::new(model, conversation, hooks, &input);
     let input = answer::input_of(input, tier, files.view.as_deref());
@@ -153,12 +153,14 @@ fn store_of(component: &Component, attempt: Attempt) -> Store<Attempt> {
     let limits = attempt.call.limits;
     let canceled = Arc::clone(&attempt.call.canceled);
     let deadline = Arc::clone(&attempt.call.deadline);
+    let pulse = attempt.call.observer.pulse().clone();
     let mut store = Store::new(component.pre.engine(), attempt);
     store.limiter(|attempt| &mut attempt.call.meter);
     store.set_hostcall_fuel(usize::try_from(limits.hostcall_bytes).unwrap_or(usize::MAX));
     store.set_epoch_deadline(1);
     store.epoch_deadline_callback(move |mut context| {
         context.data_mut().wasi.count_handles();
+        pulse.beat();
         if let Some(stop) = stop_of(&deadline, &canceled) {
             return Err(Error::new(stop));
         }

@@ -4,10 +4,11 @@
 
 mod world;
 
-use glovebox_host::call::{CommandGrant, CommandSetting, Progress};
+use glovebox_host::call::{AttemptProgress, CallObserver, CommandGrant, CommandSetting, Progress};
 use glovebox_host::component::LoadError;
 use glovebox_host::llm::{Model, Script, TextGuard};
 use glovebox_jail::jail::{Jail, JailSetting, Source};
+use glovebox_jail::pulse::Pulse;
 use glovebox_record::path::ScopePath;
 use glovebox_record::{CommandEnding, Ending, FailureClass, LimitName, Network, Status, Tier};
 use std::path::PathBuf;
@@ -135,6 +136,7 @@ fn commands(prefix: &str) -> CommandSetting {
         kept: Vec::new(),
         hidden: Vec::new(),
         folder: folder("scratch"),
+        pulse: Pulse::default(),
     };
     let jail = Jail::open(&setting, Source::Directory(copy)).unwrap();
     CommandSetting {
@@ -204,10 +206,10 @@ fn cancellation_reaches_a_command() {
     let mut call = call(&[]);
     call.commands = Some(commands("sleep"));
     let (progress, mut told) = tokio::sync::mpsc::channel(16);
-    call.progress = progress;
+    call.observer = CallObserver::new("a".into(), progress, Pulse::default());
     let canceled = Arc::clone(&call.canceled);
     let teller = std::thread::spawn(move || {
-        let started = |progress: &Progress| matches!(progress, Progress::CommandStarted(_));
+        let started = |told: &AttemptProgress| matches!(told.progress, Progress::CommandStarted(_));
         while !told.blocking_recv().as_ref().is_none_or(started) {}
         canceled.store(true, Ordering::Relaxed);
     });

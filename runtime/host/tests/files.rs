@@ -16,7 +16,7 @@ mod swap;
 mod table;
 
 use fixture::{Fixture, SECRET, scope};
-use glovebox_host::call::{Call, CommandGrant, FileSetting, FileSource, FileTier, Report};
+use glovebox_host::call::{Call, CallObserver, CommandGrant, FileSetting, FileSource, FileTier, Report};
 use glovebox_host::component::Component;
 use glovebox_host::host::{Host, HostConfig};
 use glovebox_host::input::StageInput;
@@ -108,7 +108,7 @@ fn call(fixture: &Fixture, tier: FileTier, scope: Scope, limits: &[(LimitName, u
         tools: glovebox_host::tools::ToolSetting::default(),
         limits: bounds,
         canceled: Arc::new(AtomicBool::new(false)),
-        progress: tokio::sync::mpsc::channel(1).0,
+        observer: CallObserver::unobserved(),
     }
 }
 

@@ -97,6 +97,7 @@ fn jail(folder: &Path, view: &WorkspaceView) -> Jail {
         inner: Vec::new(),
         kept: Vec::new(),
         folder: scratch,
+        pulse: glovebox_jail::pulse::Pulse::default(),
     };
     Jail::open(&setting, view.source().unwrap()).unwrap()
 }

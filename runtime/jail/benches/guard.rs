@@ -158,6 +158,7 @@ fn setting(folder: &Path, tier: Tier) -> (JailSetting, impl Fn() -> Source) {
         kept: Vec::new(),
         hidden: Vec::new(),
         folder: folder.join("attempt"),
+        pulse: glovebox_jail::pulse::Pulse::default(),
     };
     let (folder, jails) = (folder.to_owned(), AtomicU32::new(0));
     let source = move || match tier {

@@ -47,6 +47,7 @@ pub use waker::cancel;
 use crate::exec::{Command, ExecError, Exit};
 use crate::proxy::dialer::{Dialer, Internet};
 use crate::proxy::{self, Proxy};
+use crate::pulse::Pulse;
 use cgroup::Cgroup;
 use control::Control;
 use disk::Disk;
@@ -144,6 +145,7 @@ pub struct Jail {
     status: JailStatus,
     usage: Mutex<ResourceUsage>,
     cgroup: Option<Cgroup>,
+    pulse: Pulse,
 }
 
 impl Jail {
@@ -274,6 +276,7 @@ impl Jail {
             status: JailStatus { tier: setting.tier, landlock_abi: 0, degradations: Vec::new() },
             usage: Mutex::default(),
             cgroup,
+            pulse: setting.pulse.clone(),
         };
         if let Err(error) = jail.set_up(&control, policy, dialer) {
             // Closed before the jail is dropped, because this ends a helper without a namespace.
@@ -339,6 +342,11 @@ impl Jail {
         Ok(())
     }
 
+    /// Returns the counters of what the host observes of the commands.
+    pub(crate) fn pulse(&self) -> &Pulse {
+        &self.pulse
+    }
+
     fn check_complete(&self) -> Result<(), JailError> {
         if self.pidfd.is_none() {
             return Err(self.missing("a descriptor of its first process"));
@@ -353,7 +361,7 @@ impl Jail {
     fn start_proxy(&mut self, listener: Option<OwnedFd>, dialer: Arc<dyn Dialer>) -> Result<(), JailError> {
         if let Network::Proxy(rules) = std::mem::take(&mut self.network) {
             let listener = listener.ok_or_else(|| self.missing("the proxy's socket"))?;
-            let proxy = Proxy::start_with(listener, rules, proxy::ProxyBounds::default(), dialer);
+            let proxy = Proxy::start_with(listener, rules, proxy::ProxyBounds::default(), dialer, self.pulse.clone());
             self.proxy = Some(proxy.map_err(io_error("start the proxy"))?);
         }
         Ok(())

@@ -7,7 +7,7 @@
 //!
 //! [`proxy`] lets a jail reach named hosts, [`port`] serves programs in a jail, [`worker`] processes untrusted bytes in
 //! a confined child process, [`server`] communicates with a tool server in its own jail, and [`subject`] runs the
-//! program under test in a second jail.
+//! program under test in a second jail. [`pulse`] counts what the host observes of an attempt.
 
 #![cfg_attr(not(test), deny(clippy::disallowed_methods))]
 
@@ -21,6 +21,7 @@ pub mod lazy_jail;
 pub mod port;
 pub mod private_home;
 pub mod proxy;
+pub mod pulse;
 mod relay;
 pub mod server;
 pub mod subject;

@@ -4,6 +4,7 @@
 //! Backpressure: when one side stops reading, the other side's writes block. Half-close: when one side ends its stream,
 //! the end is passed on to the other side. An idle connection is closed.
 
+use crate::pulse::Pulse;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use std::io::{self, ErrorKind, PipeReader, Read, Write};
 use std::net::{Shutdown, TcpStream};
@@ -169,8 +170,14 @@ impl<'a> Flow<'a> {
 }
 
 /// Moves bytes until both directions are done, or until the answer is complete if only the answer matters. Ends earlier
-/// if one side fails, if no byte moves for `idle`, or at a stop.
-pub(crate) fn pump(up: &mut Flow<'_>, down: &mut Flow<'_>, stop: Stop<'_>, idle: Duration) -> io::Result<()> {
+/// if one side fails, if no byte moves for `idle`, or at a stop. Each move is counted in `pulse`.
+pub(crate) fn pump(
+    up: &mut Flow<'_>,
+    down: &mut Flow<'_>,
+    stop: Stop<'_>,
+    idle: Duration,
+    pulse: &Pulse,
+) -> io::Result<()> {
     let mut quiet_until = Instant::now() + idle;
     loop {
         // A server that refuses a body may still answer.
@@ -183,6 +190,7 @@ pub(crate) fn pump(up: &mut Flow<'_>, down: &mut Flow<'_>, stop: Stop<'_>, idle:
         };
         if sent | down.step()? {
             quiet_until = Instant::now() + idle;
+            pulse.beat();
         }
         if down.done && (up.done || !up.closes) {
             return Ok(());

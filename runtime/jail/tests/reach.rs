@@ -81,6 +81,7 @@ impl Fixture {
             kept: Vec::new(),
             hidden: vec![self.at("project"), self.at("run")],
             folder,
+            pulse: glovebox_jail::pulse::Pulse::default(),
         };
         Jail::open(&setting, view.source().unwrap()).unwrap()
     }

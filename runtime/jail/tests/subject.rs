@@ -49,6 +49,7 @@ fn setting(root: &Path, tier: Tier) -> JailSetting {
         kept: Vec::new(),
         hidden: vec![root.join("project")],
         folder: root.join("attempt"),
+        pulse: glovebox_jail::pulse::Pulse::default(),
     }
 }
 

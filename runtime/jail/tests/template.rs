@@ -59,6 +59,7 @@ impl Stage {
             kept: Vec::new(),
             hidden: vec![self.at("attempt")],
             folder: self.at("attempt"),
+            pulse: glovebox_jail::pulse::Pulse::default(),
         };
         let (upper, work) = (self.at("upper"), self.at("work"));
         Jail::open(&setting, Source::Overlay { lower: vec![self.at("root")], upper, work }).unwrap()

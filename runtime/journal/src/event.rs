@@ -16,6 +16,7 @@ mod recovery;
 mod route;
 mod run_started;
 mod stage;
+mod stalled;
 mod steered;
 pub mod time_format;
 mod views;
@@ -43,9 +44,11 @@ pub use stage::{
     AskedModel, CacheFilled, FollowUp, IgnoredFiles, Isolation, StageCommands, StageFiles, StageFinished, StageModel,
     StageReady, StageRefusals, StageRetrying, StageStarted,
 };
+pub use stalled::{RunStalled, SilentBranch};
 pub use steered::StageSteered;
 pub use went_back::WentBack;
 
+use glovebox_record::liveness::StallSettings;
 use glovebox_record::scope::Entry;
 use glovebox_record::spend::SpendBounds;
 use glovebox_record::{Failure, SandboxRecord, Status};
@@ -139,6 +142,9 @@ pub enum Event {
     /// The run ended; always the last record.
     #[serde(rename = "run.finished")]
     RunFinished(RunFinished),
+    /// No branch of the run made progress for too long.
+    #[serde(rename = "run.stalled")]
+    RunStalled(Box<RunStalled>),
 }
 
 impl Event {
@@ -171,6 +177,7 @@ impl Event {
             Event::RunPaused(_) => "run.paused",
             Event::RunCanceled(_) => "run.canceled",
             Event::RunFinished(_) => "run.finished",
+            Event::RunStalled(_) => "run.stalled",
         }
     }
 
@@ -237,6 +244,9 @@ pub struct RunResumed {
     /// The budget of the run's model calls, which includes the spend so far; absent if the bounds did not change.
     #[serde(default, skip_serializing_if = "SpendBounds::is_unlimited")]
     pub spend_max: SpendBounds,
+    /// Settings of the stall watchdog that changed; absent if none did.
+    #[serde(default, skip_serializing_if = "StallSettings::is_default")]
+    pub stall: StallSettings,
     /// Blob with another script for the model; absent if the script did not change.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub script_digest: Option<Digest>,

@@ -3,7 +3,8 @@
 //! The journal is the source of truth of a run: each [`event`] is appended before anything follows from it, and
 //! everything else is derived from the journal. The crate `glovebox-record` has the types that events use. This crate
 //! has the events, their canonical text and the hash chain. [`rewind`] selects the records that are in force after a
-//! resume rewound the run to an earlier visit, and [`reading`] folds a journal page by page.
+//! resume rewound the run to an earlier visit, and [`reading`] folds a journal page by page. [`liveness`] has the lines of
+//! the stream beside the journal.
 //!
 //! Storage is behind four [`ports`]: the log, the blobs, the claim queue and the signals. [`memory`] is the adapter for
 //! tests. With the feature `disk`, `sqlite` and `blobs` are the adapters for one machine. This crate makes no decisions
@@ -20,6 +21,7 @@
 pub mod blobs;
 pub mod event;
 mod lease;
+pub mod liveness;
 pub mod memory;
 pub mod ports;
 mod queue_change;

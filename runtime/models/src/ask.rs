@@ -55,17 +55,29 @@ pub fn body(target: &Target, request: &Request) -> Vec<u8> {
     target.family.provider().body(target, request).to_string().into_bytes()
 }
 
-/// Asks a model, and retries if the table of errors allows it. `on_wait` is called with the error and the wait before each retry.
+/// A step of a call, as its observer gets it.
+#[derive(Debug)]
+pub enum AskStep<'a> {
+    /// A try begins.
+    Try,
+    /// A piece of the answer with this many bytes arrived.
+    Received(usize),
+    /// The try failed with this error, and the next one begins after this wait.
+    Wait(&'a ModelError, Duration),
+}
+
+/// Asks a model, and retries if the table of errors allows it. `on_step` is called with each step.
 pub fn ask(
     target: &Target,
     request: &Request,
     deadline: CallDeadline<'_>,
-    mut on_wait: impl FnMut(&ModelError, Duration),
+    on_step: &mut dyn FnMut(AskStep<'_>),
 ) -> AskResult {
     let (mut tries, mut lost) = (0, Usage::default());
     loop {
         tries += 1;
-        let (exchange, answered) = ask_once(target, request, deadline);
+        on_step(AskStep::Try);
+        let (exchange, answered) = ask_once(target, request, deadline, on_step);
         if answered.is_err() && exchange.is_begun {
             let most = target.output_tokens(&request.settings);
             lost = lost.plus(lost_usage(estimated_input(request), exchange.received.len(), most));
@@ -73,7 +85,7 @@ pub fn ask(
         let answered = match answered {
             Err(error) if error.is_retried() && tries <= RETRIES_MAX => {
                 let wait = error.retry_after.unwrap_or_else(|| pause(tries));
-                on_wait(&error, wait);
+                on_step(AskStep::Wait(&error, wait));
                 match deadline.sleep(wait) {
                     Ok(()) => continue,
                     Err(ended) => Err(ended),
@@ -99,10 +111,15 @@ fn pause(tries: u32) -> Duration {
 }
 
 /// Executes one try.
-fn ask_once(target: &Target, request: &Request, deadline: CallDeadline<'_>) -> (Exchange, Result<Answer, ModelError>) {
+fn ask_once(
+    target: &Target,
+    request: &Request,
+    deadline: CallDeadline<'_>,
+    on_step: &mut dyn FnMut(AskStep<'_>),
+) -> (Exchange, Result<Answer, ModelError>) {
     let provider = target.family.provider();
     let mut exchange = Exchange { sent: body(target, request), ..Exchange::default() };
-    let answered = target.check().and_then(|()| send(target, provider, &mut exchange, deadline));
+    let answered = target.check().and_then(|()| send(target, provider, &mut exchange, deadline, on_step));
     let answered = answered.and_then(|answer| checked(answer, target, request));
     exchange.received = cleaned(exchange.received, target);
     (exchange, answered.map_err(|error| without_key(error, target)))
@@ -113,6 +130,7 @@ fn send(
     provider: &dyn Provider,
     exchange: &mut Exchange,
     deadline: CallDeadline<'_>,
+    on_step: &mut dyn FnMut(AskStep<'_>),
 ) -> Result<Answer, ModelError> {
     let post = Post {
         endpoint: &target.endpoint,
@@ -127,7 +145,10 @@ fn send(
     }
     exchange.is_begun = true;
     let reader = AnswerReader { target, provider, draft: Draft::default() };
-    reader.read(&mut reply.body, &mut exchange.received, KEPT_BYTES_MAX, &mut || true)
+    reader.read(&mut reply.body, &mut exchange.received, KEPT_BYTES_MAX, &mut |bytes| {
+        on_step(AskStep::Received(bytes));
+        true
+    })
 }
 
 /// Reads the provider's reason for refusing a request.
@@ -146,14 +167,14 @@ pub(crate) struct AnswerReader<'a> {
 }
 
 impl AnswerReader<'_> {
-    /// Reads a stream, and keeps up to `kept_bytes_max` of its bytes. `on_bytes` is called for each piece; if it returns false, the
-    /// call ends.
+    /// Reads a stream, and keeps up to `kept_bytes_max` of its bytes. `on_bytes` is called with the length of each piece; if it returns
+    /// false, the call ends.
     pub(crate) fn read(
         mut self,
         body: &mut Body<'_>,
         received: &mut Vec<u8>,
         kept_bytes_max: usize,
-        on_bytes: &mut dyn FnMut() -> bool,
+        on_bytes: &mut dyn FnMut(usize) -> bool,
     ) -> Result<Answer, ModelError> {
         let mut reader = self.provider.reader();
         let mut splitter = Splitter::new(self.provider.framing());
@@ -162,13 +183,14 @@ impl AnswerReader<'_> {
             let before = splitter.pending.len();
             let is_more = body.read(&mut splitter.pending)?;
             let piece = &splitter.pending[before..];
-            total = total.saturating_add(piece.len());
+            let piece_bytes = piece.len();
+            total = total.saturating_add(piece_bytes);
             received.extend_from_slice(&piece[..piece.len().min(kept_bytes_max.saturating_sub(received.len()))]);
             if total > WIRE_BYTES_MAX {
                 let message = format!("the stream of the answer is longer than {} MiB", WIRE_BYTES_MAX >> 20);
                 return Err(ModelError::new(ErrorKind::AnswerTooLarge, message));
             }
-            if !on_bytes() {
+            if !on_bytes(piece_bytes) {
                 return Err(ModelError::new(
                     ErrorKind::Canceled,
                     "the agent program closed its connection before the answer was complete",

@@ -74,7 +74,7 @@ impl Server {
         let canceled = AtomicBool::new(false);
         let deadline = Instant::now() + Duration::from_secs(60);
         let deadline = CallDeadline { canceled: &canceled, at: deadline, idle: self.target.timeout };
-        ask(&self.target, request, deadline, |_, _| {})
+        ask(&self.target, request, deadline, &mut |_| {})
     }
 
     fn kind(&self) -> ErrorKind {
@@ -385,7 +385,7 @@ fn a_canceled_call_ends_at_once() {
             std::thread::sleep(Duration::from_millis(300));
             canceled.store(true, Ordering::Relaxed);
         });
-        ask(&server.target, &question(), deadline, |_, _| {})
+        ask(&server.target, &question(), deadline, &mut |_| {})
     });
     assert_eq!(asked.answered.unwrap_err().kind, ErrorKind::Canceled);
     assert!(began.elapsed() < Duration::from_secs(5));

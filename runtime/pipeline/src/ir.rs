@@ -43,6 +43,7 @@ pub use session::SessionSettings;
 use crate::key;
 use crate::keyed::Attributes;
 use crate::span::Span;
+use glovebox_record::liveness::StallSettings;
 use glovebox_record::scope::Entry;
 use glovebox_record::spend::SpendBounds;
 use holdouts::Copies;
@@ -153,6 +154,11 @@ impl Pipeline {
     /// Returns the maximum wall time of a run with this `--max-wall-time`: the smaller of flag and attribute.
     pub fn wall_max(&self, flag: Option<Duration>) -> Option<Duration> {
         [flag, self.bounds.wall_max].into_iter().flatten().min()
+    }
+
+    /// Returns the settings of the stall watchdog of a run with these flags: the lower of each flag and attribute.
+    pub fn stall(&self, flags: StallSettings) -> StallSettings {
+        self.bounds.stall.least(flags)
     }
 
     /// Returns the node or the verification with this id. The first call builds an index, in time linear in the length

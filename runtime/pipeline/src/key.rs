@@ -182,6 +182,7 @@ keys! {
     VERIFY_PLUGIN = "verify_plugin",
     MAX_VISITS = "max_visits",
     STALL_TIMEOUT_MS = "stall_timeout_ms",
+    STALL_CHECK_INTERVAL_MS = "stall_check_interval_ms",
     LOOP_DETECTION_WINDOW = "loop_detection_window",
     SCRIPT = "script",
     STACK_CHILD_WORKFLOW = "stack.child_workflow",

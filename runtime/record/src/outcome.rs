@@ -162,6 +162,8 @@ codes! {
     RUN_TOKENS = "limit/max_tokens";
     /// A model call would have exceeded the money limit of the run.
     RUN_COST = "limit/max_budget_usd";
+    /// No branch of the run made progress for the time of the stall watchdog.
+    RUN_STALLED = "run/stall_watchdog_timeout";
 }
 
 impl FailureCode {

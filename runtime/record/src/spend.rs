@@ -3,6 +3,7 @@
 //! Money is counted in millionths of a dollar and always rounded up, so that a sum is never less than the real cost.
 
 use crate::evidence::Tokens;
+use crate::liveness::StallSettings;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::fmt;
@@ -200,6 +201,9 @@ pub struct RunBounds {
     /// Budget of model calls; absent if unlimited.
     #[serde(default, skip_serializing_if = "SpendBounds::is_unlimited")]
     pub spend_max: SpendBounds,
+    /// Settings of the stall watchdog; absent if they are the default.
+    #[serde(default, skip_serializing_if = "StallSettings::is_default")]
+    pub stall: StallSettings,
 }
 
 #[cfg(test)]

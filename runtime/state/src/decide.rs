@@ -52,6 +52,9 @@ pub fn decide(pipeline: &Pipeline, state: &RunState, cause: &Event) -> Vec<Event
         // lead here.
         return if state.is_under_way() { Vec::new() } else { vec![canceled(by)] };
     }
+    if let Some(failure) = &state.stalled {
+        return end_when_idle(state, failure.clone());
+    }
     if let Some(failure) = spent(state).filter(|_| !waits(cause)) {
         return end_when_idle(state, failure);
     }
@@ -114,6 +117,8 @@ impl BranchDecision<'_> {
             Event::RecoveryDecided(decided) => self.leave_decided(decided),
             Event::QuestionAsked(_) | Event::RunPaused(_) => Vec::new(),
             Event::RunCanceled(_) | Event::RunFinished(_) => Vec::new(),
+            // The end of a stalled run follows from the state.
+            Event::RunStalled(_) => Vec::new(),
         }
     }
 

@@ -177,6 +177,7 @@ impl RunSummary {
                 Resumption::Continues
             }
             (RunStatus::Fail, _) if code == Some(&FailureCode::RUN_DISK) => Resumption::Continues,
+            (RunStatus::Fail, _) if code == Some(&FailureCode::RUN_STALLED) => Resumption::Continues,
             (RunStatus::Fail, _) if code == Some(&FailureCode::RUN_STEPS) => Resumption::NeedsSteps,
             (RunStatus::Fail, _) if code == Some(&FailureCode::RUN_WALL_TIME) => Resumption::NeedsTime,
             (RunStatus::Fail, _) if code == Some(&FailureCode::RUN_TOKENS) => Resumption::NeedsTokens,
@@ -233,8 +234,9 @@ impl RunSummary {
     }
 
     fn finish(&mut self, run: &RunFinished) {
-        // A run that a signal stopped asks its open questions again when it is resumed.
-        if matches!(self.end.canceled_by, None | Some(CanceledBy::Person)) {
+        // A run that a signal or the stall watchdog stopped asks its open questions again when it is resumed.
+        let is_stalled = run.failure.as_ref().is_some_and(|failure| failure.code == FailureCode::RUN_STALLED);
+        if matches!(self.end.canceled_by, None | Some(CanceledBy::Person)) && !is_stalled {
             self.open_questions.clear();
         }
         self.status = run.status.into();

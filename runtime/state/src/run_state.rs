@@ -12,6 +12,7 @@ mod pending_decisions;
 mod recovery;
 mod rewind;
 mod spending;
+mod stalled;
 mod steering;
 mod visits;
 
@@ -87,7 +88,9 @@ pub struct RunState {
     pub steered: VectorSync<Arc<StageSteered>>,
     /// The signal or the person that asked the run to stop; `None` if the run was not canceled.
     pub canceled: Option<Arc<str>>,
-    /// The state that the run would have if no signal and no limit had stopped it, from which a resume continues
+    /// The failure of a run that the stall watchdog ends; `None` if some branch made progress.
+    pub stalled: Option<Failure>,
+    /// The state that the run would have if no signal, no stall and no limit had stopped it, from which a resume continues
     /// (decision signals-are-resumable). `None` if neither has stopped the run.
     pub stopped: Option<Box<RunState>>,
     /// The end of the run; `None` if the run has not ended.
@@ -128,7 +131,8 @@ impl RunState {
                 self.note_verification(at, finished);
             }
             Event::RunCanceled(canceled) => {
-                self.stopped = canceled.is_stop().then(|| self.without_stop());
+                let before_stall = self.stopped.take().filter(|_| self.stalled.is_some());
+                self.stopped = canceled.is_stop().then(|| before_stall.unwrap_or_else(|| self.without_stop()));
                 self.canceled = Some(canceled.by.as_str().into());
             }
             Event::RunFinished(finished) => {
@@ -156,6 +160,7 @@ impl RunState {
                 self.fold_branch(event);
             }
             Event::RunPaused(_) => {}
+            Event::RunStalled(stalled) => self.stall(stalled),
         }
     }
 

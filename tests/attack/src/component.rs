@@ -4,7 +4,7 @@
 //! change; the changes in the layer, all of which must be in the write scope; and the canary, which the component must
 //! not return.
 
-use glovebox_host::call::{Call, CommandGrant, FileSetting, FileSource, FileTier, Report};
+use glovebox_host::call::{Call, CallObserver, CommandGrant, FileSetting, FileSource, FileTier, Report};
 use glovebox_host::component::Component;
 use glovebox_host::host::Host;
 use glovebox_host::input::StageInput;
@@ -144,7 +144,7 @@ fn call(layer: &Arc<Layer>, tree: &AttackedTree, row: &Row) -> Call {
         tools: glovebox_host::tools::ToolSetting::default(),
         limits,
         canceled: Arc::new(AtomicBool::new(false)),
-        progress: tokio::sync::mpsc::channel(1).0,
+        observer: CallObserver::unobserved(),
     }
 }
 

@@ -261,5 +261,6 @@ fn setting(tier: Tier, fixture: &HostFixture, limits: &Limits) -> Result<JailSet
         kept: Vec::new(),
         hidden: vec![fixture.folder().to_owned()],
         folder,
+        pulse: glovebox_jail::pulse::Pulse::default(),
     })
 }

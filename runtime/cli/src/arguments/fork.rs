@@ -1,8 +1,8 @@
 //! The arguments of `glovebox fork`: a new run from a visit of another one.
 
 use super::{
-    OutputArguments, ParallelArguments, PeopleArguments, ReportArguments, RunsArguments, SpendArguments, key_value,
-    wall_time,
+    OutputArguments, ParallelArguments, PeopleArguments, ReportArguments, RunsArguments, SpendArguments,
+    StallArguments, key_value, wall_time,
 };
 use crate::runs::RunSelector;
 use clap::Args;
@@ -39,6 +39,8 @@ pub struct ForkArguments {
     /// Maximum wall time of the new run, such as `30m`, including the time before the visit
     #[arg(long, value_name = "T", value_parser = wall_time)]
     pub max_wall_time: Option<Duration>,
+    #[command(flatten)]
+    pub stall: StallArguments,
     #[command(flatten)]
     pub spend: SpendArguments,
     #[command(flatten)]

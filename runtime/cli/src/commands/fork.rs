@@ -108,6 +108,7 @@ fn resumed(arguments: ForkArguments, run: &RunFolder) -> ResumeArguments {
         script: arguments.script,
         max_steps: arguments.max_steps,
         max_wall_time: arguments.max_wall_time,
+        stall: arguments.stall,
         spend: arguments.spend,
         parallel: arguments.parallel,
         dangerously_no_sandbox: arguments.dangerously_no_sandbox,

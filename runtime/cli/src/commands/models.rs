@@ -186,7 +186,7 @@ fn tested(project: &Project, model: ConfiguredModel<'_>) -> TestedModel {
     let request = Request { messages: vec![question], settings, ..Request::default() };
     let canceled = AtomicBool::new(false);
     let deadline = CallDeadline { canceled: &canceled, at: began + TEST_TIME, idle: target.timeout };
-    let asked = ask::ask(&target, &request, deadline, |_, _| {});
+    let asked = ask::ask(&target, &request, deadline, &mut |_| {});
     tested.duration_ms = u64::try_from(began.elapsed().as_millis()).unwrap_or(u64::MAX);
     match asked.answered {
         Ok(answer) => TestedModel {

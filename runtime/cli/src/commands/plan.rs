@@ -43,6 +43,7 @@ pub fn plan(arguments: &PlanArguments) -> CommandResult {
     file.steps_max = source.pipeline.steps_max(arguments.execution.max_steps);
     let wall_max = source.pipeline.wall_max(arguments.execution.max_wall_time);
     file.wall_max_ms = wall_max.map(|wall| u64::try_from(wall.as_millis()).unwrap_or(u64::MAX));
+    file.stall = source.pipeline.stall(arguments.execution.stall.into());
     file.spend_max = bound.plan.spend_max(arguments.execution.spend.into());
     file.egress = trust::of_plan(&project, &bound.plan).iter().map(Wanted::to_plan).collect::<Result<_, _>>()?;
     evaluate(&mut file, &bound.plan, &plan_diff::extent(&bound.plan, &source, arguments), other, &rules);
@@ -388,7 +389,18 @@ fn spend_of_all(file: &PlanFile<'_>) -> String {
     let parallel = file.parallel_max.map(|most| format!(", {} at a time", terminal::counted(most, "stage")));
     let parallel = parallel.unwrap_or_default();
     let steps = terminal::counted(usize::try_from(file.steps_max).unwrap_or(usize::MAX), "step");
-    format!("{steps}, {wall}{tokens}{cost}{disk}{parallel}")
+    format!("{steps}, {wall}{}{tokens}{cost}{disk}{parallel}", silence(file))
+}
+
+/// Returns the maximum time without progress.
+fn silence(file: &PlanFile<'_>) -> String {
+    match file.stall.bounds() {
+        Some(bounds) => {
+            let timeout_ms = u64::try_from(bounds.timeout.as_millis()).unwrap_or(u64::MAX);
+            format!(", {} without progress", terminal::duration(timeout_ms))
+        }
+        None => ", unlimited time without progress".to_owned(),
+    }
 }
 
 /// Returns the main limits of one visit. The JSON document has all limits.

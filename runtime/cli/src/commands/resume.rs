@@ -73,6 +73,7 @@ fn take_up(arguments: &ResumeArguments, run: &RunFolder) -> CommandResult {
         back,
         steps_max: arguments.max_steps,
         wall_max: arguments.max_wall_time,
+        stall: arguments.stall.into(),
         // As in `run`, a flag cannot raise the operator's bound.
         spend_max: SpendBounds::from(arguments.spend).or(terms.bounds.spend_max).least(executor.plan.bounds.spend_max),
         script: script.as_ref().map(|file| file.text.as_bytes()),

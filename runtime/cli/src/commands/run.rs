@@ -109,6 +109,7 @@ pub fn execute(
         from,
         steps_max: arguments.execution.max_steps,
         wall_max: arguments.execution.max_wall_time,
+        stall: arguments.execution.stall.into(),
         spend_max: arguments.execution.spend.into(),
         labels: std::collections::BTreeMap::new(),
         earlier: retention::earlier(&arguments.runs.runs_dir, &project.workdir),

@@ -46,8 +46,9 @@ pub fn of_record(record: &Record) -> Vec<String> {
 }
 
 /// Returns the line for live progress of an attempt; `None` for progress that a record will show later.
-pub fn of_progress(at: Timestamp, node: &NodeId, progress: &Progress) -> Option<String> {
-    activity(progress, true).map(|what| stamped(at, &visible::line(node.as_str()), what))
+pub fn of_progress(at: Timestamp, branch: &BranchId, node: &NodeId, progress: &Progress) -> Option<String> {
+    let branch = Some(branch).filter(|branch| **branch != BranchId::main());
+    activity(progress, true).map(|what| stamped(at, &named(branch, Some(node)), what))
 }
 
 /// Describes what a stage is doing, in a few words. With `finished`, commands are described when they end and not when
@@ -93,7 +94,10 @@ fn stamped(at: Timestamp, place: &str, what: impl Display) -> String {
 fn place(event: &Event) -> Cow<'_, str> {
     let branch = event.branch().filter(|branch| **branch != BranchId::main());
     let is_of_branch = matches!(event, Event::BranchStarted(_) | Event::BranchCanceled(_) | Event::BranchFinished(_));
-    let node = event.node().filter(|_| !is_of_branch);
+    named(branch, event.node().filter(|_| !is_of_branch))
+}
+
+fn named<'n>(branch: Option<&'n BranchId>, node: Option<&'n NodeId>) -> Cow<'n, str> {
     match (branch, node) {
         (None, None) => "run".into(),
         (None, Some(node)) => visible::line(node.as_str()),
@@ -157,6 +161,7 @@ fn words(event: &Event) -> Vec<String> {
         Event::RecoveryDecided(decided) => one(decided_line(decided)),
         Event::RunPaused(paused) => one(paused_line(paused)),
         Event::RunCanceled(cancel) => one(format!("canceled by {}", visible::line(&cancel.by))),
+        Event::RunStalled(stalled) => one(visible::summary(&stalled.failure().reason, TEXT_CHARACTERS_MAX)),
         Event::RunFinished(run) => one(match (&run.status, &run.failure) {
             (Verdict::Success, _) => "success".to_owned(),
             (Verdict::Fail, None) => "fail".to_owned(),
@@ -414,8 +419,11 @@ mod tests {
             Some(0),
             11_230,
         );
-        let line = of_progress(at, &NodeId::new("bu\u{7}ild"), &ended).unwrap();
-        assert!(line.ends_with("bu\\x07ild exec cargo \\x1b[2Jcheck exit=0 11.2s"), "{line}");
-        assert!(of_progress(at, &NodeId::new("build"), &Progress::CommandStarted("cargo check".into())).is_none());
+        let (main, node) = (BranchId::main(), NodeId::new("bu\u{7}ild"));
+        let line = of_progress(at, &main, &node, &ended).unwrap();
+        assert!(line.ends_with(" bu\\x07ild exec cargo \\x1b[2Jcheck exit=0 11.2s"), "{line}");
+        let line = of_progress(at, &BranchId::new("f-a"), &node, &ended).unwrap();
+        assert!(line.contains(" f-a/bu\\x07ild exec"), "{line}");
+        assert!(of_progress(at, &main, &node, &Progress::CommandStarted("cargo check".into())).is_none());
     }
 }

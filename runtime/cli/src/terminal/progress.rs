@@ -8,7 +8,7 @@ use crate::terminal::command_output::CommandOutput;
 use crate::terminal::{self, lines, visible};
 use glovebox_engine::live::OutputWatch;
 use glovebox_host::call::{OutputStream, Progress};
-use glovebox_journal::event::{NodeId, Record};
+use glovebox_journal::event::{BranchId, NodeId, Record};
 use glovebox_pipeline::ir::Pipeline;
 use jiff::Timestamp;
 use std::fmt;
@@ -112,10 +112,10 @@ impl Reporter {
     }
 
     /// Shows the live progress of an attempt of a node.
-    pub fn activity(&mut self, node: &NodeId, progress: &Progress) {
+    pub fn activity(&mut self, branch: &BranchId, node: &NodeId, progress: &Progress) {
         match (self.format, &self.view) {
             (ProgressFormat::Lines, _) => {
-                if let Some(line) = lines::of_progress(Timestamp::now(), node, progress) {
+                if let Some(line) = lines::of_progress(Timestamp::now(), branch, node, progress) {
                     prose(line);
                 }
             }

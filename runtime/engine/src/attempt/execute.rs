@@ -39,9 +39,9 @@ impl<B: BlobStore + 'static> Workbench<B> {
         }
         let given_up = CancelOnDrop::default();
         let (bench, assignment, is_given_up) = (Arc::clone(self), assignment.clone(), Arc::clone(&given_up.0));
-        let attempt = assignment.attempt.id.clone();
+        let (attempt, observer) = (assignment.attempt.id.clone(), self.observer(&assignment));
         let made = tokio::task::spawn_blocking(move || bench.execute_here(&assignment, &is_given_up));
-        let made = self.preparing.while_made(&attempt, &self.progress, made).await;
+        let made = self.preparing.while_made(&attempt, &observer, made).await;
         made.map_err(|error| AttemptError::Thread(error.to_string()))?
     }
 

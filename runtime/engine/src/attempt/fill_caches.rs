@@ -11,6 +11,7 @@ use super::{AttemptError, Workbench, subject};
 use crate::run_dir::RunDir;
 use crate::run_dir::STAGE_DIR;
 use glovebox_jail::exec::{Command, Program};
+use glovebox_jail::pulse::Pulse;
 use glovebox_jail::subject::SubjectCall;
 use glovebox_journal::event::{CacheFilled, Receipt};
 use glovebox_journal::ports::BlobStore;
@@ -102,6 +103,8 @@ impl<B: BlobStore + 'static> Workbench<B> {
             plan: Arc::clone(&self.plan),
             cache_base: None,
             canceled: Arc::clone(&canceled),
+            // The run has not begun: nothing watches its caches being filled.
+            pulse: Pulse::default(),
         };
         let paths = Arc::new(paths);
         let (env, binding, into) = (self.sandbox_env.clone(), binding.clone(), base(&self.run, id));

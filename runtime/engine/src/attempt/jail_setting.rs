@@ -21,6 +21,7 @@ pub(super) fn setting(env: &SandboxEnv, binding: &Binding, paths: &AttemptPaths)
         kept: Vec::new(),
         hidden: hidden(env, paths),
         folder: paths.folder.clone(),
+        pulse: paths.pulse.clone(),
     }
 }
 

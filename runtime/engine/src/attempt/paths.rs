@@ -2,6 +2,7 @@
 
 use super::AttemptError;
 use crate::holdouts::Holdouts;
+use glovebox_jail::pulse::Pulse;
 use glovebox_plan::plan::{Binding, Plan};
 use glovebox_plan::prepare::executor::SandboxEnv;
 use glovebox_record::path::ScopePath;
@@ -46,6 +47,8 @@ pub(super) struct AttemptPaths {
     pub(super) cache_base: Option<PathBuf>,
     /// True if the attempt must stop.
     pub(super) canceled: Arc<AtomicBool>,
+    /// Counts what the host observes of the attempt's processes.
+    pub(super) pulse: Pulse,
 }
 
 impl AttemptPaths {

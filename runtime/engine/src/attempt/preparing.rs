@@ -2,13 +2,12 @@
 //!
 //! The message is only for people. It is not recorded and may be lost.
 
-use glovebox_host::call::{LogLine, Progress};
+use glovebox_host::call::{CallObserver, LogLine, Progress};
 use glovebox_journal::event::AttemptId;
 use std::collections::BTreeMap;
 use std::future::Future;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
-use tokio::sync::mpsc::Sender;
 
 /// Time after which the message is sent.
 const QUIET_MAX: Duration = Duration::from_millis(700);
@@ -32,7 +31,7 @@ impl Preparing {
     pub(super) async fn while_made<T>(
         &self,
         attempt: &AttemptId,
-        progress: &Sender<Progress>,
+        observer: &CallObserver,
         made: impl Future<Output = T>,
     ) -> T {
         tokio::pin!(made);
@@ -42,8 +41,7 @@ impl Preparing {
         let what = self.lock().get(attempt).copied();
         if let Some(what) = what {
             let line = LogLine { level: "info".to_owned(), message: what.to_owned(), fields: Vec::new() };
-            // A progress event may be lost.
-            drop(progress.try_send(Progress::Log(line)));
+            observer.report(Progress::Log(line));
         }
         made.await
     }
@@ -62,20 +60,25 @@ impl Drop for Underway<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use glovebox_host::call::AttemptProgress;
+    use glovebox_jail::pulse::Pulse;
 
     #[tokio::test]
     async fn only_files_that_are_made_for_long_are_announced() {
         let (progress, mut told) = tokio::sync::mpsc::channel(4);
         let (preparing, attempt) = (Preparing::default(), AttemptId::from("a"));
+        let observer = CallObserver::new(attempt.clone(), progress, Pulse::default());
         let long = tokio::time::sleep(QUIET_MAX * 2);
         let underway = preparing.begin(&attempt, "making");
-        assert_eq!(preparing.while_made(&attempt, &progress, async { 1 }).await, 1);
+        assert_eq!(preparing.while_made(&attempt, &observer, async { 1 }).await, 1);
         assert!(told.try_recv().is_err(), "the attempt was short");
-        preparing.while_made(&attempt, &progress, long).await;
-        let Ok(Progress::Log(line)) = told.try_recv() else { panic!("nothing was said") };
+        preparing.while_made(&attempt, &observer, long).await;
+        let Ok(AttemptProgress { progress: Progress::Log(line), .. }) = told.try_recv() else {
+            panic!("nothing was said")
+        };
         assert_eq!(line.message, "making");
         drop(underway);
-        preparing.while_made(&attempt, &progress, tokio::time::sleep(QUIET_MAX * 2)).await;
+        preparing.while_made(&attempt, &observer, tokio::time::sleep(QUIET_MAX * 2)).await;
         assert!(told.try_recv().is_err(), "the files were there, and something else took long");
     }
 }

@@ -3,6 +3,7 @@
 //! An attempt owns its assignment. While it runs, the lease of its delivery is extended. It is asked to stop when the run is
 //! canceled or out of time, and abandoned if it does not stop. This module does not examine the result any further.
 
+use super::heartbeat::Heartbeats;
 use super::{Driver, Fault, Follow, LEASE_MS, RunError, Stops};
 use crate::assignment::Assignment;
 use crate::clock::RunClock;
@@ -20,6 +21,9 @@ use tokio::time::Instant;
 
 /// Maximum time that an attempt may take to end after it was asked to stop.
 pub const GRACE: Duration = Duration::from_secs(10);
+
+/// Time between two extensions of a lease, and between two heartbeats.
+pub const HEARTBEAT: Duration = Duration::from_millis(LEASE_MS / 3);
 
 /// An attempt that ended.
 pub(super) struct EndedAttempt {
@@ -54,10 +58,10 @@ impl<'a, J: RunLog + ClaimQueue, S: Signals, F: Follow> Driver<'a, J, S, F> {
         let deadline = self.time_left().map(|left| Instant::now() + left);
         let node_deadline = self.node_time_left(&assignment.attempt).map(|left| Instant::now() + left);
         let unneeded = stops.of(&assignment);
-        let (journal, signals, grace) = (self.journal, self.signals, self.grace);
-        let clock = self.clock;
-        let supervisor = Supervisor { journal, signals, clock, grace, deadline, node_deadline, unneeded };
-        supervisor.watch(assignment, delivery, execute)
+        let Self { journal, signals, grace, heartbeat, clock, liveness, .. } = *self;
+        let supervisor = Supervisor { journal, signals, grace, heartbeat, clock, deadline, node_deadline, unneeded };
+        let heartbeats = Heartbeats::new(liveness, assignment.attempt.clone(), assignment.pulse.clone(), clock.now());
+        supervisor.watch(assignment, delivery, execute, heartbeats)
     }
 
     /// Returns the result to commit for an attempt, given why it was asked to stop.
@@ -131,8 +135,9 @@ impl<'a, J: RunLog + ClaimQueue, S: Signals, F: Follow> Driver<'a, J, S, F> {
 struct Supervisor<'a, J, S> {
     journal: &'a J,
     signals: &'a S,
-    clock: RunClock,
     grace: Duration,
+    heartbeat: Duration,
+    clock: RunClock,
     deadline: Option<Instant>,
     /// When the time limit of the attempt's node ends. `None` if the node has no limit.
     node_deadline: Option<Instant>,
@@ -141,27 +146,35 @@ struct Supervisor<'a, J, S> {
 }
 
 impl<J: ClaimQueue, S: Signals> Supervisor<'_, J, S> {
-    async fn watch<E>(self, assignment: Assignment, delivery: Delivery, execute: &E) -> Result<EndedAttempt, RunError>
+    async fn watch<E>(
+        self,
+        assignment: Assignment,
+        delivery: Delivery,
+        execute: &E,
+        mut heartbeats: Heartbeats<'_>,
+    ) -> Result<EndedAttempt, RunError>
     where
         E: AsyncFn(Assignment) -> Result<StageFinished, Fault>,
     {
         let (token, attempt, stop) = (assignment.token, assignment.attempt.clone(), Arc::clone(&assignment.stop));
         let failed = |source| RunError::Execute { node: attempt.task.node.clone(), source };
-        let ended =
-            |finished, stop| EndedAttempt { delivery: delivery.clone(), token, id: attempt.id.clone(), finished, stop };
+        let ended = |heartbeats: Heartbeats<'_>, finished, stop| {
+            let finished = StageFinished { liveness: heartbeats.end(self.clock.now()), ..finished };
+            EndedAttempt { delivery: delivery.clone(), token, id: attempt.id.clone(), finished, stop }
+        };
         let mut executing = std::pin::pin!(execute(assignment));
         let reason = tokio::select! {
             biased;
-            finished = &mut executing => return Ok(ended(finished.map_err(failed)?, None)),
+            finished = &mut executing => return Ok(ended(heartbeats, finished.map_err(failed)?, None)),
             reason = self.reason_to_stop() => reason,
-            error = self.keep_lease(&delivery) => return Err(error),
+            error = self.keep_lease(&delivery, &mut heartbeats) => return Err(error),
         };
         glovebox_jail::jail::cancel(&stop);
         let finished = match tokio::time::timeout(self.grace, executing).await {
             Ok(finished) => finished.map_err(failed)?,
             Err(_) => abandoned(&attempt, self.grace),
         };
-        Ok(ended(finished, Some(reason)))
+        Ok(ended(heartbeats, finished, Some(reason)))
     }
 
     async fn reason_to_stop(&self) -> Stop {
@@ -173,12 +186,14 @@ impl<J: ClaimQueue, S: Signals> Supervisor<'_, J, S> {
         }
     }
 
-    /// Extends the lease for as long as the future is polled. Returns only if the queue fails. A lost lease is not a reason
-    /// to stop, because the token decides whether the commit is accepted.
-    async fn keep_lease(&self, delivery: &Delivery) -> RunError {
+    /// Extends the lease for as long as the future is polled, and sends a heartbeat each time. Returns only if the queue
+    /// fails. A lost lease is not a reason to stop, because the token decides whether the commit is accepted.
+    async fn keep_lease(&self, delivery: &Delivery, heartbeats: &mut Heartbeats<'_>) -> RunError {
         loop {
-            tokio::time::sleep(Duration::from_millis(LEASE_MS / 3)).await;
-            match self.journal.extend(delivery, self.clock.now(), LEASE_MS).await {
+            tokio::time::sleep(self.heartbeat).await;
+            let now = self.clock.now();
+            heartbeats.beat(now, self.heartbeat);
+            match self.journal.extend(delivery, now, LEASE_MS).await {
                 Ok(true) => {}
                 Ok(false) => tracing::warn!(task = %delivery.task, "the lease was lost"),
                 Err(error) => return error.into(),

@@ -8,6 +8,7 @@ use super::commit::{Batch, Committed};
 use super::{Driver, Follow, LEASE_MS, RunError};
 use crate::assignment::Assignment;
 use glovebox_host::llm::Steering;
+use glovebox_jail::pulse::Pulse;
 use glovebox_journal::event::{AttemptId, BranchId, Event, Record, StageStarted, StreamKey};
 use glovebox_journal::ports::{ClaimQueue, Delivery, RunLog, Signals};
 use glovebox_state::decide::out_of_time;
@@ -31,7 +32,7 @@ impl NextClaim {
         let made_ready = events.iter().filter_map(|event| Some(&event.stage_ready()?.task.branch));
         let branches = std::iter::once(&self.branch).chain(made_ready);
         let open = branches.filter_map(|id| state.branch(id).open()).find(is_due)?;
-        let goes_on = state.canceled.is_none() && state.verdict.is_none() && out_of_time(state, at).is_none();
+        let goes_on = !state.is_ending() && out_of_time(state, at).is_none();
         goes_on
             .then(|| Event::StageStarted(StageStarted { attempt: open.attempt(&self.id), worker: self.worker.clone() }))
     }
@@ -103,6 +104,6 @@ impl<J: RunLog + ClaimQueue, S: Signals, F: Follow> Driver<'_, J, S, F> {
         let steering = Steering::default();
         self.replay.state.steering(open).for_each(|message| steering.push(message));
         let (token, branch, stop) = (open.head, Arc::clone(branch), Arc::default());
-        Some(Assignment { token, attempt, run, granted, branch, stop, steering })
+        Some(Assignment { token, attempt, run, granted, branch, stop, steering, pulse: Pulse::default() })
     }
 }

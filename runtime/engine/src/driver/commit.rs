@@ -51,10 +51,10 @@ impl<J: RunLog, S, F: Follow> Driver<'_, J, S, F> {
     pub(super) async fn append(&mut self, propose: impl Fn(&RunState) -> Option<Batch>) -> Result<Committed, RunError> {
         let mut records = Vec::new();
         loop {
+            self.clock.advance_to(self.replay.state.at);
             let Some(Batch { mut expect, events, because, claim }) = propose(&self.replay.state) else {
                 return Ok(Committed { records, is_stored: false });
             };
-            self.replay.state.at.into_iter().for_each(|last| self.clock.advance_to(last));
             let at = whole_milliseconds(self.clock.now());
             let folded =
                 fold_and_decide(self.pipeline, self.merge_check, self.replay.state.clone(), at, because, events);

@@ -1,6 +1,8 @@
-//! Appends events that are caused by time or by people: answers, steering messages, and the timeouts of parallel nodes.
+//! Appends events that are caused by time or by people: answers, steering messages, the timeouts of parallel nodes, and the end of
+//! a stalled run.
 
 use super::commit::Batch;
+use super::stops::Stops;
 use super::{Driver, Follow, RunError};
 use crate::inbox::Inbox;
 use glovebox_journal::event::Record;
@@ -9,8 +11,15 @@ use glovebox_state::decide;
 use glovebox_state::run_state::RunState;
 
 impl<J: RunLog + ClaimQueue, S: Signals, F: Follow> Driver<'_, J, S, F> {
-    /// Records one answer, one message, or the timeout of one parallel node. `None` if there is none of these.
-    pub(super) async fn note_one(&mut self, inbox: &mut Inbox) -> Result<Option<Vec<Record>>, RunError> {
+    /// Records one answer, one message, the timeout of one parallel node, or a stall. `None` if there is none of these.
+    pub(super) async fn note_one(
+        &mut self,
+        inbox: &mut Inbox,
+        stops: &mut Stops,
+    ) -> Result<Option<Vec<Record>>, RunError> {
+        if let Some(records) = self.stall_one(stops).await? {
+            return Ok(Some(records));
+        }
         if let Some(records) = self.answer_one(inbox).await? {
             return Ok(Some(records));
         }
@@ -18,7 +27,7 @@ impl<J: RunLog + ClaimQueue, S: Signals, F: Follow> Driver<'_, J, S, F> {
             return Ok(Some(self.steer(inbox, &given).await?));
         }
         let now = self.clock.now();
-        let goes_on = |state: &RunState| state.canceled.is_none() && state.verdict.is_none();
+        let goes_on = |state: &RunState| !state.is_ending();
         let pipeline = self.pipeline;
         let noted = |state: &RunState| decide::due(pipeline, state, now);
         if !goes_on(&self.replay.state) || noted(&self.replay.state).is_none() {

@@ -9,12 +9,11 @@ use glovebox_journal::event::{BranchId, Event, HeldStage, Record, RunCanceled, R
 use glovebox_journal::ports::{ClaimQueue, RunLog, Signals};
 use glovebox_record::{Failure, FailureClass, FailureCode};
 use glovebox_state::decide::next_due;
-use std::time::Duration;
 
 impl<J: RunLog + ClaimQueue, S: Signals, F: Follow> Driver<'_, J, S, F> {
     /// Records one answer that has arrived, unless the run was canceled or has ended. `None` if there is none.
     pub(super) async fn answer_one(&mut self, inbox: &mut Inbox) -> Result<Option<Vec<Record>>, RunError> {
-        if self.replay.state.canceled.is_some() || self.replay.state.verdict.is_some() {
+        if self.replay.state.is_ending() {
             return Ok(None);
         }
         let now = self.clock.now();
@@ -39,7 +38,7 @@ impl<J: RunLog + ClaimQueue, S: Signals, F: Follow> Driver<'_, J, S, F> {
     /// message, and it is recorded only once.
     pub(super) async fn steer(&mut self, inbox: &Inbox, given: &GivenSteering) -> Result<Vec<Record>, RunError> {
         let committed = self.append(|state| {
-            let goes_on = state.canceled.is_none() && state.verdict.is_none();
+            let goes_on = !state.is_ending();
             let to = state.steerable(&given.node, &given.message).filter(|_| goes_on && given.is_bounded());
             let told = to.filter_map(|open| {
                 let attempt = open.attempt(open.attempt_id.as_ref()?);
@@ -72,12 +71,11 @@ impl<J: RunLog + ClaimQueue, S: Signals, F: Follow> Driver<'_, J, S, F> {
             .filter_map(|open| open.asked.due_at)
             .chain(next_due(&self.replay.state))
             .min();
-        let left = due.map(|due| Duration::try_from(due.duration_since(now)).unwrap_or(Duration::ZERO));
         let records = tokio::select! {
             biased;
             by = self.signals.canceled() => self.cancel(RunCanceled { by }).await?,
             end = self.deadline() => self.end(end).await?,
-            () = sleep(left) => Vec::new(),
+            () = self.clock.wait_until(due) => Vec::new(),
             () = inbox.arrival(self.signals) => Vec::new(),
         };
         Ok((records, true))
@@ -89,7 +87,7 @@ impl<J: RunLog + ClaimQueue, S: Signals, F: Follow> Driver<'_, J, S, F> {
     pub(super) fn held(&self, arrival: Arrival) -> Result<(HeldStage, BranchId), Arrival> {
         let Arrival::Ended(mut ended) = arrival else { return Err(arrival) };
         let branch = self.replay.state.branch(&ended.delivery.task.branch);
-        let is_needed = self.replay.state.canceled.is_none() && branch.canceled.is_none() && ended.stop.is_none();
+        let is_needed = !self.replay.state.is_ending() && branch.canceled.is_none() && ended.stop.is_none();
         let is_held = is_needed && !self.is_asked_to_stop();
         let failure = ended.finished.outcome.failure.take_if(|failure| is_held && lacks_credit(failure));
         let Some(failure) = failure else { return Err(Arrival::Ended(ended)) };
@@ -113,11 +111,4 @@ impl<J: RunLog + ClaimQueue, S: Signals, F: Follow> Driver<'_, J, S, F> {
 /// code.
 fn lacks_credit(failure: &Failure) -> bool {
     failure.class == FailureClass::Budget && failure.code == FailureCode::PROVIDER_QUOTA
-}
-
-async fn sleep(left: Option<Duration>) {
-    match left {
-        Some(left) => tokio::time::sleep(left).await,
-        None => std::future::pending().await,
-    }
 }

@@ -12,6 +12,8 @@ use std::cell::{Cell, RefCell};
 use std::path::Path;
 use std::rc::Rc;
 
+mod liveness;
+
 const GRAPH: &str =
     "digraph g { start [shape=Mdiamond]; exit [shape=Msquare]; d [shape=diamond]; a [max_retries=1]; b; fix;
     start -> a -> b -> d; d -> exit [condition=\"outcome=success\"]; d -> fix [condition=\"outcome=fail\"]; fix -> b }";

@@ -9,7 +9,7 @@ use super::{CHECKPOINT_FILE, FINAL_FILE, LIVE_FILE, MANIFEST_FILE, PROGRESS_FILE
 use crate::inbox::INBOX_DIR;
 use crate::run_dir::EXCHANGES_DIR;
 use crate::run_dir::{APPLIED_FILE, BRANCHES_DIR, HOLDOUTS_DIR, OWNER_FILE, WORKSPACE_DIR};
-use crate::run_dir::{QUARANTINE_DIR, REPOSITORIES_DIR, STAGE_DIR};
+use crate::run_dir::{LIVENESS_FILE, QUARANTINE_DIR, REPOSITORIES_DIR, STAGE_DIR};
 use cap_std::fs::{Dir, MetadataExt, OpenOptions};
 use glovebox_journal::blobs::BLOBS_DIR;
 use glovebox_journal::event::{Attempt, BranchId, NodeId, Task, Work};
@@ -37,7 +37,7 @@ const UNNAMED_DIR: &str = ".folder.new";
 
 /// Names in the run directory that do not belong to nodes. A test runs everything that creates files there and finds no other
 /// names.
-pub const RUN_NAMES: [&str; 23] = [
+pub const RUN_NAMES: [&str; 24] = [
     APPLIED_FILE,
     ARTIFACTS_DIR,
     BLOBS_DIR,
@@ -52,6 +52,7 @@ pub const RUN_NAMES: [&str; 23] = [
     JOURNAL_FILE,
     "journal.sqlite-shm",
     LOG_FILE,
+    LIVENESS_FILE,
     LIVE_FILE,
     MANIFEST_FILE,
     OWNER_FILE,

@@ -8,6 +8,7 @@ use super::stage::ReceiptsFile;
 use super::status::StatusFile;
 use super::trace::TraceLine;
 use glovebox_journal::event::Record;
+use glovebox_journal::liveness::LivenessLine;
 use glovebox_plan::plan::PlanFile;
 use glovebox_record::hook::HookInput;
 use glovebox_record::session::Conversation;
@@ -26,6 +27,7 @@ pub fn schemas() -> Vec<(&'static str, Schema)> {
         ("checkpoint", schema_for!(CheckpointFile)),
         ("conversation", schema_for!(Conversation)),
         ("final", schema_for!(FinalFile<'_>)),
+        ("liveness", schema_for!(LivenessLine)),
         ("manifest", schema_for!(ManifestFile<'_>)),
         ("plan", schema_for!(PlanFile<'_>)),
         ("receipts", schema_for!(ReceiptsFile<'_>)),

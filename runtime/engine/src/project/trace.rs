@@ -309,7 +309,7 @@ pub(super) fn lines<'a>(
         Event::RecoveryDecided(decided) => vec![output(&decided.attempt.task, &decided.outcome, before, context)],
         Event::GateUnmet(_) | Event::BranchCanceled(_) | Event::ParallelExpired(_) => Vec::new(),
         Event::ChildObserved(_) => Vec::new(),
-        Event::RunPaused(_) | Event::RunCanceled(_) => Vec::new(),
+        Event::RunPaused(_) | Event::RunCanceled(_) | Event::RunStalled(_) => Vec::new(),
     };
     let branch_id = record.event.branch().filter(|id| **id != *MAIN);
     let line = |fact| TraceLine { schema_version: SCHEMA_VERSION, at: record.at, branch_id, fact };

@@ -21,6 +21,7 @@ use glovebox_plan::plan::Plan;
 use glovebox_plan::prepare::executor::Worker;
 use glovebox_record::RunBounds;
 use glovebox_record::SandboxRecord;
+use glovebox_record::liveness::StallSettings;
 use glovebox_record::spend::SpendBounds;
 use glovebox_workspace::project::{self, Base, Include};
 use glovebox_workspace::repository;
@@ -53,6 +54,9 @@ pub struct NewRun<'a> {
     pub steps_max: Option<u64>,
     /// The value of `--max-wall-time`. If the pipeline has a limit too, the lower one applies.
     pub wall_max: Option<Duration>,
+    /// The values of `--stall-timeout-ms` and `--stall-check-interval-ms`. If the pipeline has a value too, the lower one
+    /// applies.
+    pub stall: StallSettings,
     /// The values of `--max-tokens` and `--max-budget-usd`. For each of them, the lowest value of flag, pipeline and
     /// operator applies.
     pub spend_max: SpendBounds,
@@ -93,6 +97,7 @@ impl Session {
             steps_max: plan.pipeline.steps_max(new.steps_max),
             wall_max_ms: wall_max_ms(plan, &new),
             spend_max: plan.spend_max(new.spend_max),
+            stall: plan.pipeline.stall(new.stall),
         };
         let capabilities = serde_json::to_vec(&plan.capabilities(bounds));
         let capabilities = capabilities.map_err(|error| RunError::Project(Box::new(error)))?;

@@ -14,6 +14,7 @@ use crate::clock::{self, RunClock};
 use crate::disk::DiskGauge;
 use crate::driver::{Driver, Fault, Follow, RunError};
 use crate::inbox::{Inbox, forget_requests};
+use crate::liveness::LivenessStream;
 use crate::merge_check::MergeCheck;
 use crate::run_dir::branch_workspace;
 use glovebox_journal::blobs::DirBlobs;
@@ -29,6 +30,7 @@ use glovebox_plan::plan::compare::{Addition, Change, additions};
 use glovebox_plan::plan::{Plan, PlanCapabilities};
 use glovebox_plan::prepare::executor::Worker;
 use glovebox_record::RunBounds;
+use glovebox_record::liveness::StallSettings;
 use glovebox_record::scope::Entry;
 use glovebox_record::spend::SpendBounds;
 use glovebox_state::decide::{limit_reached, resumes_at, visits_used_up};
@@ -74,6 +76,8 @@ pub struct ResumeTerms<'a> {
     pub steps_max: Option<u64>,
     /// New maximum driven time of the run. `None` to keep the current one.
     pub wall_max: Option<Duration>,
+    /// New settings of the stall watchdog. The default keeps the current ones.
+    pub stall: StallSettings,
     /// New budget of the run's model calls.
     pub spend_max: SpendBounds,
     /// New script for the model. `None` to keep the current one.
@@ -129,6 +133,8 @@ pub struct DriveLimits<'a> {
     pub inbox: Inbox,
     /// The disk gauge: no stage begins while the run directory is larger than it allows. `None` if disk space has no limit.
     pub disk: Option<&'a DiskGauge>,
+    /// The stream of the attempts' signs of life. `None` if nobody gets it.
+    pub liveness: Option<&'a LivenessStream<'a>>,
 }
 
 /// A run that this process may drive after it has read the journal.
@@ -328,7 +334,7 @@ impl Session {
 
     /// Creates the `run.resumed` event of a resume with these changes. Every blob that the event names is durable.
     fn resumed(&self, pipeline: &Pipeline, terms: ResumeTerms<'_>) -> Result<RunResumed, RunError> {
-        let ResumeTerms { from, back, steps_max, wall_max, spend_max, script, replan, asks_again: _ } = terms;
+        let ResumeTerms { from, back, steps_max, wall_max, stall, spend_max, script, replan, asks_again: _ } = terms;
         let replanned = replan.map(|replan| {
             let json = serde_json::to_vec(&replan.capabilities).map_err(|error| RunError::Project(Box::new(error)))?;
             let capabilities_digest = self.blobs.put_bytes(&json)?;
@@ -365,6 +371,7 @@ impl Session {
             context,
             steps_max,
             wall_max_ms: wall_max.map(|wall| u64::try_from(wall.as_millis()).unwrap_or(u64::MAX)),
+            stall,
             spend_max,
             script_digest: script.map(|script| self.blobs.put_bytes(script)).transpose()?,
             replanned: replanned.transpose()?,
@@ -419,6 +426,7 @@ impl Session {
             pending,
             inbox: limits.inbox,
             disk: limits.disk,
+            liveness: limits.liveness,
             no_change: plan.checks.no_change.as_ref(),
             parallel_max: plan.bounds.parallel_max,
             merge_check: Some(MergeCheck(&self.blobs)),

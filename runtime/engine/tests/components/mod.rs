@@ -123,5 +123,6 @@ pub fn assignment(node: &str, branch: Branch) -> Assignment {
         branch: Arc::new(branch),
         granted: Vec::new(),
         stop: Arc::default(),
+        pulse: Default::default(),
     }
 }

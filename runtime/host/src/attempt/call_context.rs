@@ -2,17 +2,16 @@
 
 use crate::deadline::Deadline;
 use crate::limiter::Meter;
-use crate::progress::Progress;
+use crate::progress::{CallObserver, Progress};
 use crate::stop::Stop;
 use crate::ticker::Ticker;
 use glovebox_jail::jail::Jail;
 use glovebox_jail::lazy_jail::LazyJail;
-use glovebox_record::{AttemptId, LimitName, Limits, Refusal};
+use glovebox_record::{AttemptId, LimitName, Limits, Refusal, WaitKind};
 use glovebox_workspace::refusal::RefusalLog;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
-use tokio::sync::mpsc::Sender;
 use wasmtime::{Error, Result};
 
 /// State that every interface of a call needs.
@@ -29,8 +28,8 @@ pub(crate) struct CallContext {
     pub(crate) canceled: Arc<AtomicBool>,
     /// When the wall time ends.
     pub(crate) deadline: Arc<Deadline>,
-    /// Receives progress.
-    pub(crate) progress: Sender<Progress>,
+    /// Gets what the host observes.
+    pub(crate) observer: CallObserver,
     /// Interrupts the guest at intervals, except while the guest waits for the host.
     pub(crate) ticker: Ticker,
 }
@@ -42,16 +41,15 @@ impl CallContext {
         canceled: Arc<AtomicBool>,
         deadline: Arc<Deadline>,
         ticker: Ticker,
-        progress: Sender<Progress>,
+        observer: CallObserver,
     ) -> Self {
-        let to_progress = progress.clone();
+        let of_refusals = observer.clone();
         let kept_max = usize::try_from(limits.refusals).unwrap_or(usize::MAX);
         let refusals = RefusalLog::new(kept_max).on_refusal(move |refusal| {
-            // Progress may be lost.
-            let _ = to_progress.try_send(Progress::Refused(refusal.clone()));
+            of_refusals.report(Progress::Refused(refusal.clone()));
         });
         let (id, meter, refusals) = (id.clone(), Meter::new(&limits), Arc::new(refusals));
-        Self { id, limits, meter, refusals, canceled, deadline, progress, ticker }
+        Self { id, limits, meter, refusals, canceled, deadline, observer, ticker }
     }
 
     /// Returns the remaining wall time.
@@ -78,10 +76,9 @@ impl CallContext {
         }
     }
 
-    /// Reports progress, unless the channel is full.
+    /// Reports progress, which may be lost. The report of the call is the record.
     pub(crate) fn report(&self, progress: Progress) {
-        // Progress may be lost. The report of the call is the record.
-        let _ = self.progress.try_send(progress);
+        self.observer.report(progress);
     }
 
     /// Records a refusal with the grant that would allow it.
@@ -89,8 +86,9 @@ impl CallContext {
         self.refusals.record(refusal);
     }
 
-    /// Waits for work of the host itself, and extends the deadline by the time that took.
+    /// Waits for the host to make or restore the sandbox, and extends the deadline by the time that took.
     pub(crate) fn wait_for_host<T>(&self, work: impl FnOnce() -> T) -> T {
+        let _wait = self.observer.pulse().wait(WaitKind::Sandbox);
         let begin = Instant::now();
         let done = self.ticker.while_guest_waits(work);
         self.deadline.extend(begin.elapsed());

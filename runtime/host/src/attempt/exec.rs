@@ -131,6 +131,7 @@ impl Attempt {
         let line = jail.line(&asked);
         self.exec.started += 1;
         self.call.report(Progress::CommandStarted(shown.clone()));
+        let _call = self.call.observer.pulse().tool_call();
         let stored_bytes_max = self.call.limits.command_output_bytes;
         let running = LiveCommand { command: &asked, shown: &shown, stored_bytes_max };
         let (watcher, canceled) = (setting.live.as_ref(), &self.call.canceled);

@@ -10,6 +10,7 @@ mod convert;
 mod hooks;
 mod model;
 mod object;
+mod observer;
 mod repeats;
 mod steering;
 
@@ -32,6 +33,7 @@ use crate::progress::Progress;
 use access::is_final;
 use conversation::{StoredExchange, Turn};
 use convert::{agent, asked_texts, check, guest_error, request_bytes, response, streamed, within};
+use glovebox_models::ask::AskStep;
 use glovebox_models::chat::{self, Answer};
 use glovebox_models::deadline::CallDeadline;
 use glovebox_models::error::{ErrorKind, ModelError};
@@ -39,6 +41,7 @@ use glovebox_models::image::checked_images;
 use glovebox_record::{LimitName, Refusal};
 use hooks::Hooks;
 use model::AskOptions;
+use observer::ModelObserver;
 use repeats::RepeatAction;
 use std::collections::VecDeque;
 use std::time::{Duration, Instant};
@@ -175,12 +178,9 @@ impl Attempt {
         let canceled = std::sync::Arc::clone(&self.call.canceled);
         let left = self.call.remaining();
         let deadline = CallDeadline { canceled: &canceled, at: Instant::now() + left, idle: left };
-        let progress = &self.call.progress;
-        // Progress may be lost.
-        let mut on_wait = |error: &ModelError, wait| {
-            let _ = progress.try_send(Progress::ModelWaits(error.kind.as_str(), wait));
-        };
-        let options = AskOptions { deadline, on_wait: &mut on_wait };
+        let mut observer = ModelObserver::new(&self.call.observer);
+        let mut on_step = |step: AskStep<'_>| observer.observe(&step);
+        let options = AskOptions { deadline, on_step: &mut on_step };
         let access = &mut self.llm.access;
         let Turn { answered, paid, is_estimated, line, exchange } = access.conversation.turn(model, question, options);
         access.conversation.add_line(line);

@@ -296,7 +296,7 @@ impl Attempt {
             return Ok(());
         }
         let setting = Arc::clone(&self.tools.servers[at].0);
-        let began = Instant::now();
+        let (began, _call) = (Instant::now(), self.call.observer.pulse().tool_call());
         let canceled = Arc::clone(&self.call.canceled);
         let wait = WaitLimit { remaining: self.call.remaining(), canceled: &canceled };
         let started = self.call.ticker.while_guest_waits(|| ServerSession::start(&setting, wait));
@@ -333,7 +333,7 @@ impl Attempt {
         let ServerState::Running(mut session) = std::mem::take(state) else {
             return Ok(CallAnswer::Failed("it was not started".to_owned()));
         };
-        let began = Instant::now();
+        let (began, _call) = (Instant::now(), self.call.observer.pulse().tool_call());
         let canceled = Arc::clone(&self.call.canceled);
         let wait = WaitLimit { remaining: self.call.remaining(), canceled: &canceled };
         let answered = self.call.ticker.while_guest_waits(|| {

@@ -5,7 +5,7 @@
 #[path = "../../../../tests/guests/mod.rs"]
 pub mod guests;
 
-use glovebox_host::call::{Call, CommandGrant, FileTier, Report};
+use glovebox_host::call::{Call, CallObserver, CommandGrant, FileTier, Report};
 use glovebox_host::component::Component;
 use glovebox_host::host::{Host, HostConfig};
 use glovebox_host::input::StageInput;
@@ -102,7 +102,7 @@ pub fn call(limits: &[(LimitName, u64)]) -> Call {
         tools: glovebox_host::tools::ToolSetting::default(),
         limits: bounds,
         canceled: Arc::new(AtomicBool::new(false)),
-        progress: tokio::sync::mpsc::channel(16).0,
+        observer: CallObserver::unobserved(),
     }
 }
 

@@ -24,6 +24,11 @@ impl Capture {
         Self { head, tail, head_max, tail_max, total_bytes: 0, hasher: blake3::Hasher::new() }
     }
 
+    /// Returns the length of the stream so far.
+    pub(super) fn total_bytes(&self) -> u64 {
+        self.total_bytes
+    }
+
     /// Adds the next bytes.
     pub(super) fn push(&mut self, bytes: &[u8]) {
         self.total_bytes += bytes.len() as u64;

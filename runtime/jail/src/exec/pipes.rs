@@ -66,6 +66,11 @@ impl Pipes {
         Ok(())
     }
 
+    /// Returns the number of bytes of output and error so far.
+    pub(crate) fn read_bytes(&self) -> u64 {
+        self.streams.iter().map(|stream| stream.capture.total_bytes()).sum()
+    }
+
     /// Returns true while a process may still write, or while output still waits to be forwarded.
     pub(crate) fn any_open(&self) -> bool {
         self.streams.iter().any(|stream| stream.pipe.is_some() || stream.is_full())

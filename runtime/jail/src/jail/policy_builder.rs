@@ -5,6 +5,7 @@
 
 use super::bounds::enforced_inside;
 use super::{ExecPolicy, JailError};
+use crate::pulse::Pulse;
 use glovebox_jail_helper::policy::{
     self, Bind, BindLayer, Confinement, HOME_INSIDE, HOST_NAME, Policy, Preparation, Source, Workspace,
 };
@@ -60,6 +61,8 @@ pub struct JailSetting {
     pub hidden: Vec<PathBuf>,
     /// The folder of the attempt. `HOME` and `TMPDIR` are created in it if the tier has no private root.
     pub folder: PathBuf,
+    /// Counts what the host observes of the commands.
+    pub pulse: Pulse,
 }
 
 /// The channels between a jail and Glovebox, in addition to the control socket. By default there are none.

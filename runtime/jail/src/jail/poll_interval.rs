@@ -21,13 +21,14 @@ pub(super) struct PollInterval {
     seen: Vec<[u64; 4]>,
     held_disk_bytes: u64,
     free_bytes: u64,
+    works: bool,
 }
 
 impl PollInterval {
     /// Creates the interval of a command. `is_bounded` is true if the kernel limits its memory and processes.
     pub(super) fn new(is_bounded: bool) -> Self {
         let max = if is_bounded { PERIOD_MAX } else { PERIOD };
-        Self { max, period: PERIOD, seen: Vec::new(), held_disk_bytes: 0, free_bytes: 0 }
+        Self { max, period: PERIOD, seen: Vec::new(), held_disk_bytes: 0, free_bytes: 0, works: true }
     }
 
     /// Notes a sample, and the free space of the file system at that time. Returns true if the folders of the command
@@ -37,13 +38,19 @@ impl PollInterval {
         let seen: Vec<[u64; 4]> = seen.collect();
         // An empty list means that the processes cannot be seen, so the command may be working.
         let works = seen.is_empty() || seen != self.seen;
-        self.seen = seen;
+        (self.seen, self.works) = (seen, works);
         self.period = if works { PERIOD } else { (self.period * 2).min(self.max) };
         let holds_more = sample.held.hides_disk || sample.held.disk_bytes != self.held_disk_bytes;
         let disk = works || holds_more || free_bytes.saturating_add(FREE_STEP) < self.free_bytes;
         self.held_disk_bytes = sample.held.disk_bytes;
         self.free_bytes = if disk { free_bytes } else { self.free_bytes.max(free_bytes) };
         disk
+    }
+
+    /// Returns true if the command worked before the last sample, or may have worked because its processes cannot be
+    /// seen.
+    pub(super) fn works(&self) -> bool {
+        self.works
     }
 
     /// Returns the time until the next sample.
@@ -75,7 +82,11 @@ mod tests {
     #[test]
     fn a_command_that_waits_is_looked_at_ever_less_until_it_works() {
         let mut pace = PollInterval::new(true);
-        let mut look = |ticks: &[u64]| (pace.note(&sample(ticks), FREE), pace.period().as_millis());
+        let mut look = |ticks: &[u64]| {
+            let disk = pace.note(&sample(ticks), FREE);
+            assert_eq!(pace.works(), disk, "nothing but work changes the folders here");
+            (disk, pace.period().as_millis())
+        };
         assert_eq!([look(&[1]), look(&[1]), look(&[1])], [(true, 100), (false, 200), (false, 400)]);
         assert_eq!([look(&[1]), look(&[1]), look(&[1])], [(false, 800), (false, 1_000), (false, 1_000)]);
         assert_eq!([look(&[2]), look(&[2, 0]), look(&[2])], [(true, 100); 3], "time, one more, one less");

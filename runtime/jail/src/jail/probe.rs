@@ -130,6 +130,7 @@ fn attempt(tier: Tier, near: Option<&Path>) -> Result<(JailStatus, Vec<SelfTestC
         kept: Vec::new(),
         hidden: vec![folder.0.clone()],
         folder: folder.0.join("attempt"),
+        pulse: crate::pulse::Pulse::default(),
     };
     let path = |name: &str| folder.0.join(name);
     let source = if tier == Tier::Full {

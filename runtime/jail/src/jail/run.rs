@@ -292,7 +292,9 @@ impl<'d> CommandDriver<'d> {
     fn next_reply(&mut self, until: Instant, watchdog: &Watchdog) -> Result<ControlMessage, ExecError> {
         let timeout = until.saturating_duration_since(Instant::now());
         let others = [self.control.as_fd(), watchdog.waker.as_fd()];
+        let before = self.pipes.read_bytes();
         let [has_reply, is_woken] = self.pipes.turn(timeout, others).map_err(io_error("read the command's output"))?;
+        self.jail.pulse.output(self.pipes.read_bytes() - before);
         if is_woken {
             watchdog.waker.reset();
         }

@@ -80,6 +80,9 @@ impl Watchdog {
                 self.progress().disk_changes += 1;
                 self.changed.notify_all();
             }
+            if pace.works() {
+                jail.pulse.beat();
+            }
             if canceled.load(Ordering::Relaxed) {
                 // This is for a flag that was set without a call of `cancel`.
                 self.waker.wake();

@@ -11,6 +11,7 @@ use super::dialer::Dialer;
 use super::refused_request::RefusedRequest;
 use super::request_head::{self, HEAD_BYTES_MAX, ProxyRequest, RequestKind};
 use super::traffic::Ledger;
+use crate::pulse::Pulse;
 use crate::relay::{Flow, Stop, pump};
 use glovebox_record::network::Host;
 use glovebox_record::network::{HostRules, PORT_HTTP, PORT_TLS};
@@ -41,6 +42,7 @@ pub(super) struct ProxyState {
     pub(super) bounds: ProxyBounds,
     pub(super) dialer: Arc<dyn Dialer>,
     pub(super) ledger: Ledger,
+    pub(super) pulse: Pulse,
 }
 
 /// The end of a connection that is not forwarded.
@@ -255,7 +257,7 @@ fn exchange(
     let sent = stop.write(up.to(), first, Instant::now() + shared.bounds.idle);
     let ended = sent.and_then(|()| {
         up.moved = first.len() as u64;
-        pump(&mut up, &mut down, stop, shared.bounds.idle)
+        pump(&mut up, &mut down, stop, shared.bounds.idle, &shared.pulse)
     });
     shared.ledger.moved(host, up.moved, down.moved);
     Ok(ended?)

@@ -4,6 +4,7 @@ use super::connection::{ProxyState, serve};
 use super::dialer::{Dialer, Internet};
 use super::traffic::{Ledger, ProxyRecord};
 use crate::acceptor::{Acceptor, Threads};
+use crate::pulse::Pulse;
 use glovebox_record::network::HostRules;
 use std::io;
 use std::net::TcpStream;
@@ -46,17 +47,18 @@ impl Proxy {
     /// denies all hosts that the rules do not name, every address that is not public, and every protocol except
     /// HTTP/1.1 requests and tunnels.
     pub fn start(listener: OwnedFd, rules: HostRules) -> io::Result<Proxy> {
-        Self::start_with(listener, rules, ProxyBounds::default(), Arc::new(Internet))
+        Self::start_with(listener, rules, ProxyBounds::default(), Arc::new(Internet), Pulse::default())
     }
 
-    /// As [`Self::start`], but with other limits and another dialer.
+    /// As [`Self::start`], but with other limits and another dialer. Bytes that move are counted in `pulse`.
     pub fn start_with(
         listener: OwnedFd,
         rules: HostRules,
         bounds: ProxyBounds,
         dialer: Arc<dyn Dialer>,
+        pulse: Pulse,
     ) -> io::Result<Proxy> {
-        let shared = Arc::new(ProxyState { rules, bounds, dialer, ledger: Ledger::default() });
+        let shared = Arc::new(ProxyState { rules, bounds, dialer, ledger: Ledger::default(), pulse });
         let of_thread = Arc::clone(&shared);
         let threads = Threads { name: "proxy", connections: bounds.connections, stack_bytes: STACK_BYTES };
         let serving = move |client: OwnedFd, stop: crate::relay::Stop<'_>| {

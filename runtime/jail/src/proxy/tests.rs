@@ -4,6 +4,7 @@
 use super::dialer::{Dialer, start};
 use super::traffic::ProxyRecord;
 use super::*;
+use crate::pulse::Pulse;
 use glovebox_record::network::{Host, HostRules};
 use std::io::{self, Read, Write};
 use std::net::{IpAddr, Shutdown, SocketAddr, TcpListener, TcpStream};
@@ -68,7 +69,7 @@ impl TestProxy {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let at = listener.local_addr().unwrap();
         let rules = HostRules::parse(rules.iter().copied()).unwrap();
-        let proxy = Proxy::start_with(listener.into(), rules, bounds, dialer.clone()).unwrap();
+        let proxy = Proxy::start_with(listener.into(), rules, bounds, dialer.clone(), Pulse::default()).unwrap();
         Self { proxy: Some(proxy), at, dialer, server }
     }
 

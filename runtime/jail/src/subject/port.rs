@@ -153,8 +153,9 @@ fn bridge(client: OwnedFd, server: &Jail, at: SocketAddrV4, stop: Stop<'_>) {
     let client = TcpStream::from(client);
     // If the server refuses, the connection of the client is closed.
     let connected = |socket: &OwnedFd| stop.wait_for(socket, PollFlags::OUT, Instant::now() + CONNECT_MAX);
+    let pulse = server.pulse();
     let Ok(server) = reach(server, at, connected) else { return };
     let (mut up, mut down) = (Flow::whole(&client, &server), Flow::whole(&server, &client));
     // The client notices a broken connection itself.
-    let _ = pump(&mut up, &mut down, stop, IDLE);
+    let _ = pump(&mut up, &mut down, stop, IDLE, pulse);
 }

@@ -85,6 +85,7 @@ impl Fixture {
             kept: Vec::new(),
             hidden: vec![self.at("attempt"), self.at("project")],
             folder: self.at("attempt"),
+            pulse: glovebox_jail::pulse::Pulse::default(),
         }
     }
 

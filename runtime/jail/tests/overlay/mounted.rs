@@ -29,6 +29,7 @@ pub(crate) fn open(made: &Bench, view: &WorkspaceView) -> Jail {
         inner: Vec::new(),
         kept: Vec::new(),
         folder,
+        pulse: glovebox_jail::pulse::Pulse::default(),
     };
     Jail::open(&setting, view.source().unwrap()).unwrap()
 }

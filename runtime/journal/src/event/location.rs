@@ -28,6 +28,7 @@ impl Event {
             Event::QuestionAnswered(event) => Some(&event.branch),
             Event::RecoveryDecided(event) => Some(event.branch()),
             Event::RunPaused(_) | Event::RunCanceled(_) | Event::RunFinished(_) => None,
+            Event::RunStalled(_) => None,
         }
     }
 
@@ -57,6 +58,7 @@ impl Event {
             Event::RecoveryDecided(event) => Some(event.node()),
             Event::RunStarted(_) | Event::RunResumed(_) | Event::RunPaused(_) => None,
             Event::RunCanceled(_) | Event::RunFinished(_) => None,
+            Event::RunStalled(_) => None,
         }
     }
 }

@@ -163,6 +163,7 @@ impl RunStarted {
         self.bounds.steps_max = resumed.steps_max.unwrap_or(self.bounds.steps_max);
         self.bounds.wall_max_ms = resumed.wall_max_ms.or(self.bounds.wall_max_ms);
         self.bounds.spend_max = resumed.spend_max.or(self.bounds.spend_max);
+        self.bounds.stall = resumed.stall.or(self.bounds.stall);
         self.model.script_digest = resumed.script_digest.or(self.model.script_digest);
         if let Some(replanned) = &resumed.replanned {
             self.plan.digest = replanned.plan_digest;

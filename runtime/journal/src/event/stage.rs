@@ -5,8 +5,8 @@
 use super::{Attempt, FailedCommand, NodeId, Recoverable, Task, time_format};
 use glovebox_record::spend::Money;
 use glovebox_record::{
-    Artifact, Ending, FileChange, LimitUse, Outcome, Receipt, Refusal, RefusedChange, Session, SteeringDelivery,
-    StoredOutput, StoredValue, Tokens, ToolCall, Traffic, Unmatched,
+    Artifact, Ending, FileChange, LimitUse, LivenessTotals, Outcome, Receipt, Refusal, RefusedChange, Session,
+    SteeringDelivery, StoredOutput, StoredValue, Tokens, ToolCall, Traffic, Unmatched,
 };
 use jiff::Timestamp;
 use schemars::JsonSchema;
@@ -82,6 +82,9 @@ pub struct StageFinished {
     /// Whether and how the visit continues.
     #[serde(flatten)]
     pub follow_up: FollowUp,
+    /// What the host observed while the attempt ran; absent for an attempt that was shorter than one heartbeat interval.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub liveness: Option<LivenessTotals>,
 }
 
 /// The requests of an attempt that the host refused.
@@ -272,6 +275,7 @@ impl StageFinished {
             files: StageFiles::default(),
             model: StageModel::default(),
             follow_up: FollowUp::default(),
+            liveness: None,
         }
     }
 }

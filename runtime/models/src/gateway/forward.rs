@@ -30,12 +30,13 @@ pub struct ForwardResult {
     pub answered: Result<Answer, ModelError>,
 }
 
-/// Forwards a request. `on_bytes` is called after each received piece of the answer. If it returns false, the call ends.
+/// Forwards a request. `on_bytes` is called with the length of each received piece of a streamed answer. If it returns false, the call
+/// ends.
 pub fn forward(
     target: &Target,
     question: &Question,
     deadline: CallDeadline<'_>,
-    mut on_bytes: impl FnMut() -> bool,
+    mut on_bytes: impl FnMut(usize) -> bool,
 ) -> ForwardResult {
     let mut exchange = Exchange { sent: question.body(), ..Exchange::default() };
     let mut retry_after = None;

@@ -502,8 +502,22 @@ const GENERAL: &[KnownAttribute] = &[
         Glovebox,
     ),
     known(key::MAX_VISITS, GN, Integer, "none", "maximum number of visits to a node; 0 for no limit", OtherEngines),
-    known(key::STALL_TIMEOUT_MS, G, Integer, "none", "maximum time without an event in a run", OtherEngines)
-        .refused("set `timeout` on stages, or `max_wall_time` on the graph"),
+    known(
+        key::STALL_TIMEOUT_MS,
+        G,
+        Integer,
+        "600000",
+        "maximum time without progress of any branch of a run, in milliseconds; 0 for no limit",
+        OtherEngines,
+    ),
+    known(
+        key::STALL_CHECK_INTERVAL_MS,
+        G,
+        Integer,
+        "a tenth of `stall_timeout_ms`, at most 10000",
+        "time between two looks at the progress of the branches, in milliseconds",
+        OtherEngines,
+    ),
     known(
         key::LOOP_DETECTION_WINDOW,
         GN,

@@ -1,6 +1,7 @@
 //! The resource limits of a run and of a node. `None` means that the file sets no limit.
 
 use glovebox_record::LimitSettings;
+use glovebox_record::liveness::StallSettings;
 use glovebox_record::spend::SpendBounds;
 use std::time::Duration;
 
@@ -16,6 +17,8 @@ pub struct RunBounds {
     pub wall_max: Option<Duration>,
     /// Budget of the run's model calls.
     pub spend_max: SpendBounds,
+    /// Settings of the stall watchdog.
+    pub stall: StallSettings,
 }
 
 /// Limits of one node.

@@ -35,6 +35,7 @@ use crate::key::{self, Key};
 use crate::source::Source;
 use crate::span::Span;
 use crate::stylesheet::Stylesheet;
+use glovebox_record::liveness::StallSettings;
 use inputs::Expansion;
 use node::GraphScope;
 use reader::Findings;
@@ -200,6 +201,16 @@ fn bounds(graph: &Attributes, findings: &mut Findings<'_>) -> RunBounds {
         steps_max: steps_max.unwrap_or(STEPS_MAX_DEFAULT),
         wall_max: findings.duration(graph, key::MAX_WALL_TIME),
         spend_max: findings.spend(graph),
+        stall: stall(graph, findings),
+    }
+}
+
+fn stall(graph: &Attributes, findings: &mut Findings<'_>) -> StallSettings {
+    let mut milliseconds =
+        |key, least| findings.integer(graph, key, least, i64::MAX).and_then(|found| u64::try_from(found).ok());
+    StallSettings {
+        timeout_ms: milliseconds(key::STALL_TIMEOUT_MS, 0),
+        check_interval_ms: milliseconds(key::STALL_CHECK_INTERVAL_MS, 1),
     }
 }
 

@@ -295,7 +295,7 @@ fn every_known_name_is_enforced_or_refused_by_name() {
         "codex.of_its_own",
         "agent.name",
         "status_file",
-        "stall_timeout_ms",
+        "loop_detection_window",
     ];
     assert!(asked.iter().all(|name| instead_of(Key::new(name)).is_some_and(|instead| !instead.is_empty())));
     let enforced = [
@@ -309,6 +309,8 @@ fn every_known_name_is_enforced_or_refused_by_name() {
         "agent.backend",
         "codex.sandbox",
         "max_turns",
+        "stall_timeout_ms",
+        "stall_check_interval_ms",
         "limits.wall_ms",
         "test.outcome",
     ];
@@ -335,10 +337,10 @@ fn what_is_not_enforced_is_reported_once_for_each_name() {
     let nodes: String = (0..9).map(|n| format!("n{n} [prompt=p, status_file=t] ")).collect();
     let chain: String = (0..9).map(|n| format!("-> n{n} ")).collect();
     let source = with(&format!(
-        "node [stall_timeout_ms=5] p [type=tool, tool_command=c] q [type=tool, tool_command=c] {nodes} start -> p -> q {chain} -> exit"
+        "node [loop_detection_window=5] p [type=tool, tool_command=c] q [type=tool, tool_command=c] {nodes} start -> p -> q {chain} -> exit"
     ));
     assert_snapshot!(rule("not_enforced", &source), @"
-    not_enforced «stall_timeout_ms=5» this version does not enforce `stall_timeout_ms`: 11 uses, on `p`, `q`, `n0` and 8 more
+    not_enforced «loop_detection_window=5» this version does not enforce `loop_detection_window`: 11 uses, on `p`, `q`, `n0` and 8 more
     not_enforced «status_file=t» this version does not enforce `status_file`: 9 uses, on `n0`, `n1`, `n2` and 6 more
     ");
 }

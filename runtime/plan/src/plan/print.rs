@@ -22,6 +22,7 @@ use glovebox_pipeline::ir::{Handler, Node};
 use glovebox_pipeline::transform::RuleRecord;
 use glovebox_record::Digest;
 use glovebox_record::HookKind;
+use glovebox_record::liveness::StallSettings;
 use glovebox_record::spend::{Price, SpendBounds};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -56,6 +57,7 @@ impl Plan {
             tool_servers: self.printed_servers(),
             steps_max: bounds.steps_max,
             wall_max_ms: bounds.wall_max.map(|wall| u64::try_from(wall.as_millis()).unwrap_or(u64::MAX)),
+            stall: bounds.stall,
             spend_max: self.spend_max(SpendBounds::default()),
             price: self.models.price,
             disk_bytes_max: Some(self.bounds.disk_bytes_max),
@@ -149,6 +151,9 @@ pub struct PlanFile<'a> {
     /// Maximum duration of a run, in milliseconds. Absent if there is no limit.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub wall_max_ms: Option<u64>,
+    /// Settings of the stall watchdog. Absent if they are the default.
+    #[serde(default, skip_serializing_if = "StallSettings::is_default")]
+    pub stall: StallSettings,
     /// The budget of the run's model calls. Absent if there is no limit.
     #[serde(default, skip_serializing_if = "SpendBounds::is_unlimited")]
     pub spend_max: SpendBounds,

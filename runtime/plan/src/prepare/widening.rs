@@ -40,7 +40,12 @@ fn extent(plan: &Option<Plan>) -> Extent {
     let wall_max = pipeline.wall_max(None).map(|wall| u64::try_from(wall.as_millis()).unwrap_or(u64::MAX));
     Extent::new(
         plan,
-        RunBounds { steps_max: pipeline.steps_max(None), wall_max_ms: wall_max, spend_max: pipeline.bounds.spend_max },
+        RunBounds {
+            steps_max: pipeline.steps_max(None),
+            wall_max_ms: wall_max,
+            spend_max: pipeline.bounds.spend_max,
+            stall: pipeline.bounds.stall,
+        },
     )
 }
 

@@ -24,14 +24,13 @@ const HEURISTIC: &str = "heuristic";
 
 /// Returns the next event that follows from the state of the branches, or `None` if all of them wait.
 pub fn next_step(pipeline: &Pipeline, state: &RunState) -> Option<Event> {
-    let is_over = state.verdict.is_some() || state.canceled.is_some();
-    parallel_step(pipeline, state).or_else(|| held_back(state).filter(|_| !is_over))
+    parallel_step(pipeline, state).or_else(|| held_back(state).filter(|_| !state.is_ending()))
 }
 
 /// Returns the next event of a parallel node, or `None` if no parallel node has one or the run has ended. Unlike
 /// [`next_step`], it never ends the run.
 pub fn parallel_step(pipeline: &Pipeline, state: &RunState) -> Option<Event> {
-    if state.verdict.is_some() || state.canceled.is_some() {
+    if state.is_ending() {
         return None;
     }
     let split = |(id, branch): (_, &Arc<Branch>)| {

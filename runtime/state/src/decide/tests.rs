@@ -15,6 +15,7 @@ mod promises;
 mod properties;
 mod resume;
 mod retries;
+mod stall;
 mod verification;
 mod verify_limits;
 

@@ -90,7 +90,7 @@ impl LastEvents {
 fn is_of_a_stop(state: &RunState, event: &Event) -> bool {
     match event {
         Event::RunResumed(_) | Event::RunPaused(_) | Event::CacheFilled(_) | Event::StageSteered(_) => true,
-        Event::RunCanceled(_) | Event::RunFinished(_) => state.stopped.is_some(),
+        Event::RunCanceled(_) | Event::RunFinished(_) | Event::RunStalled(_) => state.stopped.is_some(),
         Event::StageFinished(finished) => state.stopped.is_some() && was_cut(finished),
         _ => false,
     }

@@ -49,6 +49,7 @@ fn fact(handler: &str, code: &str, reason: &str) -> StageFinished {
             ..StageFiles::default()
         },
         model: StageModel::default(),
+        liveness: None,
         follow_up: FollowUp::default(),
     }
 }

@@ -10,7 +10,7 @@ mod response;
 use crate::attempt::Attempt;
 use crate::attempt::llm::{Model, ModelAccess, NewMessages, ProviderExchange, Side, answered_texts};
 use crate::deadline::Deadline;
-use crate::progress::Progress;
+use crate::progress::{CallObserver, Progress};
 use glovebox_jail::jail::Jail;
 use glovebox_jail::port::{self, Connection, Port};
 use glovebox_models::ask::estimated_tokens;
@@ -20,14 +20,13 @@ use glovebox_models::error::{ErrorKind, ModelError};
 use glovebox_models::gateway::{self, CheckedRequest, ForwardResult, InFlight, IncomingRequest, Question, ReadError};
 use glovebox_models::target::Target;
 use glovebox_record::spend::Spend;
-use glovebox_record::{LimitName, Refusal};
+use glovebox_record::{LimitName, Refusal, WaitKind};
 use glovebox_workspace::refusal::RefusalLog;
 use response::GatewayResponse;
 use std::io;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
-use tokio::sync::mpsc::Sender;
 
 /// Port on the loopback interface of the jail. Each jail has its own network, so every attempt uses the same port.
 const PORT: u16 = 8790;
@@ -48,7 +47,7 @@ struct Shared {
     deadline: Arc<Deadline>,
     /// Set when the program has ended. Pending requests are then canceled.
     closing: AtomicBool,
-    progress: Sender<Progress>,
+    observer: CallObserver,
     refusals: Arc<RefusalLog>,
     access: Mutex<ModelAccess>,
     /// Limit on the total size of all request bodies that are being received.
@@ -69,7 +68,7 @@ impl Gateway {
             turns_max: attempt.call.limits.turns,
             deadline: Arc::clone(&attempt.call.deadline),
             closing: AtomicBool::new(false),
-            progress: attempt.call.progress.clone(),
+            observer: attempt.call.observer.clone(),
             refusals: Arc::clone(&attempt.call.refusals),
             access: Mutex::default(),
             in_flight: InFlight::default(),
@@ -171,7 +170,12 @@ impl Shared {
         };
         let left = self.deadline.left();
         let deadline = CallDeadline { canceled: &self.closing, at: Instant::now() + left, idle: left };
-        let passed = gateway::forward(&self.target, question, deadline, || response.stays());
+        let wait = self.observer.pulse().wait(WaitKind::Model);
+        let passed = gateway::forward(&self.target, question, deadline, |bytes| {
+            self.observer.pulse().text_delta(bytes);
+            response.stays()
+        });
+        drop(wait);
         let retry_after = passed.retry_after;
         match self.settle(question, passed, reserved) {
             Ok(received) => response.finish(&received),
@@ -207,8 +211,7 @@ impl Shared {
         let most = Usage { input, output: question.output_tokens_max, ..Usage::default() };
         let reserved = access.reserve(most)?;
         access.waiting += 1;
-        // Progress may be lost.
-        let _ = self.progress.try_send(Progress::ModelTurn(access.turns + access.waiting));
+        self.observer.report(Progress::ModelTurn(access.turns + access.waiting));
         Ok(reserved)
     }
 

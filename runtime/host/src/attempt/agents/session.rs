@@ -10,6 +10,7 @@ use crate::progress::{Artifact, LogLine, Progress};
 use crate::stop::Stop;
 use glovebox_jail::exec::{Command, ExecError, Exit, Program};
 use glovebox_jail::jail::{CommandLine, Jail};
+use glovebox_jail::pulse::ToolCallGuard;
 use glovebox_record::path::ScopePath;
 use glovebox_record::program::AgentProgram;
 use glovebox_record::{CommandEnding, Failure, FailureClass, LimitName};
@@ -60,6 +61,8 @@ pub(super) struct RunningProgram {
     title: String,
     /// Timeout from the program's options, if it is shorter than the wall time of the call.
     own_timeout: Option<Duration>,
+    /// Counts the end of the program.
+    call: ToolCallGuard,
 }
 
 /// Asks a program to end when it is dropped, so that no program outlives a caller that panicked. A program that has ended
@@ -126,6 +129,7 @@ impl ProgramSession {
             prompt: launch.prompt,
             title,
             own_timeout: options.timeout.filter(|own| *own < left),
+            call: attempt.call.observer.pulse().tool_call(),
         });
         let heartbeat = options.heartbeat;
         let waiting = VecDeque::new();
@@ -217,7 +221,8 @@ impl Attempt {
 
     /// Records the receipt, output and conversation of a program that has ended, and returns the last event.
     fn settle(&mut self, running: RunningProgram) -> Result<Event> {
-        let RunningProgram { thread, jail, line, gateway, prompt, title, own_timeout, stopped: _stopped } = running;
+        let RunningProgram { thread, jail, line, gateway, prompt, title, own_timeout, call: _call, stopped: _stopped } =
+            running;
         let ended = self.call.ticker.while_guest_waits(|| thread.join());
         gateway.close(self);
         let Ok(ProgramEnd { exit, reading, output, error }) = ended else {

@@ -167,6 +167,7 @@ impl Attempt {
         };
         let line = jail.line(&command);
         self.exec.started += 1;
+        let _call = self.call.observer.pulse().tool_call();
         let mut exit = match self.call.ticker.while_guest_waits(|| jail.run(&command, &self.call.canceled)) {
             Ok(exit) => exit,
             Err(problem @ (ExecError::Survivors { .. } | ExecError::Lost(_))) => return Err(Error::new(problem)),

@@ -292,6 +292,7 @@ fn cargo_builds_in_a_jail_with_a_home_of_its_own() {
         kept: Vec::new(),
         hidden: vec![at("project")],
         folder: at("attempt"),
+        pulse: glovebox_jail::pulse::Pulse::default(),
     };
     let jail = Jail::open(&setting, Source::Directory(at("root"))).unwrap();
     let text = "cargo run --offline --quiet && touch $CARGO_HOME/own && ls -A $CARGO_HOME && \

@@ -113,7 +113,7 @@ impl RunState {
     /// where it stopped, that succeeded, or that was canceled.
     pub(crate) fn repeats_a_stage(&self, ended: &RunFinished) -> bool {
         let is_stopped = self.is_stopped_by_bound(ended) && !self.was_cut(ended);
-        ended.failure.is_some() && !is_stopped && self.canceled.is_none()
+        ended.failure.is_some() && !is_stopped && self.canceled.is_none() && self.stalled.is_none()
     }
 
     /// Returns the stage at which a resume begins: the first stage in the failure chain that can still be fixed. Stages

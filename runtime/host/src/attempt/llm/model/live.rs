@@ -1,14 +1,14 @@
 //! A model of a provider. All requests of all components to providers are sent from here.
 
 use super::{LastExchange, Reply};
-use glovebox_models::ask::{self, AskResult, estimated_input};
+use glovebox_models::ask::{self, AskResult, AskStep, estimated_input};
 use glovebox_models::chat::{Effort, Request, Usage};
 use glovebox_models::deadline::CallDeadline;
 use glovebox_models::error::{ErrorKind, ModelError};
 use glovebox_models::target::Target;
 use glovebox_schema::Schema;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 /// A model of a provider, and how to ask it.
 #[derive(Debug)]
@@ -26,11 +26,11 @@ const WITHOUT_TOOLS: &str = "without-tools";
 /// Schema mode in which the provider never gets the schema.
 pub(super) const OFF: &str = "off";
 
-/// The deadline of a request, and the callback for waits.
+/// The deadline of a request, and its observer.
 pub(in super::super) struct AskOptions<'a> {
     pub(in super::super) deadline: CallDeadline<'a>,
-    /// Called with the error and the wait before each retry.
-    pub(in super::super) on_wait: &'a mut dyn FnMut(&ModelError, Duration),
+    /// Called with each step of the request.
+    pub(in super::super) on_step: &'a mut dyn FnMut(AskStep<'_>),
 }
 
 impl Live {
@@ -81,10 +81,10 @@ impl Live {
 
 /// Asks with the request's own time limit. A late answer is discarded, but its cost is still charged.
 fn ask_within(target: &Target, request: &Request, options: AskOptions<'_>) -> AskResult {
-    let AskOptions { deadline, on_wait } = options;
-    let Some(within) = request.within else { return ask::ask(target, request, deadline, on_wait) };
+    let AskOptions { deadline, on_step } = options;
+    let Some(within) = request.within else { return ask::ask(target, request, deadline, on_step) };
     let own = Instant::now() + within;
-    let mut asked = ask::ask(target, request, CallDeadline { at: own.min(deadline.at), ..deadline }, on_wait);
+    let mut asked = ask::ask(target, request, CallDeadline { at: own.min(deadline.at), ..deadline }, on_step);
     let has_passed = Instant::now() >= own && own < deadline.at;
     let is_late = match &asked.answered {
         Ok(answer) => {

@@ -1,0 +1,91 @@
+//! The stall watchdog with real commands: it ends a run of silent branches within its tolerance, and no run that is at work.
+
+mod workbench;
+
+use rustix::process::{Pid, Signal, kill_process};
+use serde_json::Value;
+use std::process::Stdio;
+use std::time::{Duration, Instant};
+use workbench::{Answer, Workbench};
+
+/// Returns a pipeline with two branches that run these commands.
+fn fork(graph: &str, a: &str, b: &str) -> String {
+    format!(
+        "digraph fork {{ graph [{graph}]; start [shape=Mdiamond]; done [shape=Msquare]
+         f [shape=component]; j [shape=tripleoctagon]
+         a [shape=parallelogram, tool_command=\"{a}\"]; b [shape=parallelogram, tool_command=\"{b}\"]
+         start -> f; f -> a -> j; f -> b -> j; j -> done }}"
+    )
+}
+
+fn kinds(bench: &Workbench, run: &str) -> Vec<String> {
+    let text = bench.run_text(run, "progress.ndjson");
+    let records = text.lines().map(|line| serde_json::from_str::<Value>(line).unwrap());
+    records.map(|record| record["event"]["kind"].as_str().unwrap().to_owned()).collect()
+}
+
+#[test]
+fn silent_branches_end_a_run_within_the_tolerance_and_a_resume_repeats_them() {
+    let waits = "test -f go || sleep 30";
+    let bench = Workbench::with_pipeline(&fork("stall_timeout_ms=3000", waits, waits));
+    let began = Instant::now();
+    let answer = bench.glovebox(&["run", "--run-id", "r"]);
+    answer.ends(9).says("stall_watchdog_timeout: no branch made progress for 3000 ms: f-a at a (");
+    // The timeout, two looks, and the time in which the run begins and its commands end.
+    assert!(began.elapsed() < Duration::from_secs(20), "{:?}", began.elapsed());
+    let text = bench.run_text("r", "progress.ndjson");
+    let mut events = text.lines().map(|line| serde_json::from_str::<Value>(line).unwrap()["event"].take());
+    let stalled = events.find(|event| event["kind"] == "run.stalled").unwrap();
+    assert!((3_300..4_500).contains(&stalled["idle_ms"].as_u64().unwrap()), "{stalled}");
+    let silent: Vec<&str> =
+        stalled["silent"].as_array().unwrap().iter().map(|one| one["branch"].as_str().unwrap()).collect();
+    assert_eq!(silent, ["f-a", "f-b"]);
+    let last = bench.run_json("r", "final.json");
+    assert_eq!(
+        (&last["status"], last["failure_reason"].as_str().unwrap().contains("stall_watchdog_timeout")),
+        (&"fail".into(), true)
+    );
+    // The failure may pass, so the run continues where it was.
+    bench.glovebox(&["show", "r"]).says("glovebox resume r");
+    bench.glovebox(&["resume", "r", "--stall-timeout-ms", "0"]).ends(0);
+    let ended = kinds(&bench, "r").iter().filter(|kind| *kind == "stage.finished").count();
+    assert_eq!(ended, 4, "both attempts were repeated");
+}
+
+#[test]
+fn a_branch_that_prints_or_computes_keeps_a_run_alive() {
+    let prints = "for i in 1 2 3 4 5 6 7 8; do echo $i; sleep 1; done";
+    let computes = "end=$(( $(date +%s) + 8 )); while [ $(date +%s) -lt $end ]; do :; done";
+    for busy in [prints, computes] {
+        let bench = Workbench::with_pipeline(&fork("stall_timeout_ms=3000", busy, "sleep 7"));
+        bench.glovebox(&["run", "--run-id", "r"]).ends(0);
+        assert!(!kinds(&bench, "r").contains(&"run.stalled".to_owned()), "{busy}");
+    }
+}
+
+#[test]
+fn the_lower_of_flag_and_attribute_wins_and_the_plan_says_it() {
+    let bench = Workbench::with_pipeline(&fork("stall_timeout_ms=60000", "sleep 30", "sleep 30"));
+    bench.glovebox(&["plan"]).says("1m00s without progress");
+    let answer =
+        bench.glovebox(&["run", "--run-id", "r", "--stall-timeout-ms", "2000", "--stall-check-interval-ms", "100"]);
+    answer.ends(9).says("no branch made progress for 2000 ms");
+    bench.glovebox(&["plan", "--stall-timeout-ms", "0"]).says("1m00s without progress");
+    let bench = Workbench::with_pipeline(&fork("", "true", "true"));
+    bench.glovebox(&["plan"]).says("10m00s without progress");
+    bench.glovebox(&["plan", "--stall-timeout-ms", "0"]).says("unlimited time without progress");
+}
+
+#[test]
+fn a_run_that_was_suspended_is_not_stalled() {
+    let bench = Workbench::with_pipeline(&fork("stall_timeout_ms=4000", "sleep 3", "sleep 3"));
+    let mut command = bench.bare(&["run", "--run-id", "r"]);
+    let child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let process = Pid::from_raw(i32::try_from(child.id()).unwrap()).unwrap();
+    std::thread::sleep(Duration::from_millis(1500));
+    kill_process(process, Signal::STOP).unwrap();
+    std::thread::sleep(Duration::from_secs(8));
+    kill_process(process, Signal::CONT).unwrap();
+    Answer::from_child(child).ends(0);
+    assert!(!kinds(&bench, "r").contains(&"run.stalled".to_owned()));
+}
