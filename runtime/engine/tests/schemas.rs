@@ -16,5 +16,8 @@ fn published_schemas_are_current() {
             stale.push(name);
         }
     }
-    assert!(stale.is_empty(), "run `UPDATE_SCHEMAS=1 cargo test -p glovebox-engine --test schemas`: {stale:?} differ");
+    assert!(
+        stale.is_empty(),
+        "run `UPDATE_SCHEMAS=1 cargo test -p glovebox-engine --test engine schemas`: {stale:?} differ"
+    );
 }

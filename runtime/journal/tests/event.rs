@@ -1,7 +1,5 @@
 //! The event vocabulary as a stable format: the schema file is current, old lines stay readable, and the hash covers everything.
 
-#![expect(clippy::unwrap_used, reason = "a test that cannot go on says so")]
-
 use glovebox_journal::event::{
     AnsweredBy, BranchId, Digest, Event, QuestionAnswered, QuestionAsked, Record, RecoveryAction, RunCanceled,
     RunStarted, Task, Verdict, canonical, chain,

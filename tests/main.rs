@@ -1,0 +1,125 @@
+//! The black-box suites: each module runs the real `glovebox` binary.
+//!
+//! They are one test binary. With one for each suite, a build would compile the shared modules and link the runtime a
+//! hundred times, and the last test of each suite would run alone. `cargo test --test suites agents::` runs one suite.
+//! A suite that changes its own process (its environment, its limits) needs a binary of its own.
+
+#![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test that is surprised stops there")]
+
+// Used by several suites.
+mod attested;
+mod case;
+mod guests;
+mod providers;
+mod session;
+mod workbench;
+
+// The suites.
+mod agent;
+mod agent_settings;
+mod agents;
+mod agree;
+mod attacks;
+mod attest;
+mod attest_statement;
+mod beside_holdouts;
+mod bits;
+mod branch_answers;
+mod branch_attacks;
+mod branch_repositories;
+mod branches;
+mod brought_runs;
+mod budgets;
+mod byproducts;
+mod children;
+mod cli;
+mod command_line;
+mod compaction;
+mod compile;
+mod conformance;
+mod control;
+mod conversations;
+mod costs;
+mod crash;
+mod cycle;
+mod decisions;
+mod dependencies;
+mod diff_limits;
+mod done;
+mod endless;
+mod evidence;
+mod examples;
+mod fidelity;
+mod gate_reviews;
+mod gate_terminal;
+mod gates;
+mod gateway_memory;
+mod git_in_stages;
+mod going_back;
+mod guardrails;
+mod holdout;
+mod holdout_reach;
+mod hostile_control;
+mod images;
+mod init;
+mod inputs;
+mod json;
+mod keeping;
+mod kept;
+mod large_values;
+mod lineage;
+mod live_output;
+mod mcp;
+mod missing_files;
+mod model_kills;
+mod models;
+mod names;
+mod neighbours;
+mod new_configuration;
+mod new_plugin;
+mod no_change;
+mod no_network;
+mod ordinary;
+mod outage;
+mod parallel;
+mod patch;
+mod pictures;
+mod pipeline_guide;
+mod plan;
+mod plan_questions;
+mod plugins;
+mod public_pipelines;
+mod recovery;
+mod references;
+mod reordered_lists;
+mod reports;
+mod repositories;
+mod required_tool;
+mod restarts;
+mod retries;
+mod rule_plugins;
+mod rules;
+mod run_again;
+mod runs;
+mod scenarios;
+mod second_chance;
+mod set_aside;
+mod startup_files;
+mod steering;
+mod structured;
+mod subagents;
+mod subject;
+mod terminal;
+mod timeouts;
+mod tool_hooks;
+mod transcripts;
+mod trust;
+mod verification;
+mod verifier;
+mod verifiers;
+mod verify_command;
+mod verify_contract;
+mod verify_limits;
+mod warm_builds;
+mod why;
+mod widening;
