@@ -4,11 +4,7 @@
 //! The model is a script. Each case is one that a real model has produced. The witnesses are the project after `apply`
 //! and the refusals in the summary.
 
-#![allow(clippy::unwrap_used, reason = "a test that is surprised stops there")]
-
-mod workbench;
-
-use workbench::{Answer, Workbench};
+use crate::workbench::{self, Answer, Workbench};
 
 /// A pipeline with one agent stage.
 fn stage(attributes: &str) -> Workbench {

@@ -1,13 +1,8 @@
 //! An agent program follows the settings of its stage. Settings files of the project and the program's own sandbox do
 //! not override them.
 
-#![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test that is surprised stops there")]
-
-mod providers;
-mod workbench;
-
-use providers::stand_in::{PRELUDE, bench, pipeline};
-use providers::{Bench, Turn};
+use crate::providers::stand_in::{PRELUDE, bench, pipeline};
+use crate::providers::{Bench, Turn};
 use serde_json::json;
 
 #[test]

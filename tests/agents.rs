@@ -4,13 +4,9 @@
 //! The witnesses are the log of the fake provider behind the gateway, a socket of the host, and what the program itself
 //! could see.
 
-#![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test that is surprised stops there")]
-
-mod providers;
-mod workbench;
-
-use providers::stand_in::{bench, pipeline};
-use providers::{Bench, KEY, Turn};
+use crate::providers::stand_in::{bench, pipeline};
+use crate::providers::{Bench, KEY, Turn};
+use crate::workbench;
 use serde_json::json;
 use std::net::TcpListener;
 

@@ -1,10 +1,6 @@
 //! `check` and `run` agree: what `run` refuses, `check` reports as an error, once and with the same exit code.
 
-#![allow(clippy::unwrap_used, reason = "a test that is surprised stops there")]
-
-mod workbench;
-
-use workbench::{Answer, Workbench};
+use crate::workbench::{self, Answer, Workbench};
 
 /// Creates a pipeline `start -> n -> done`, where `stage` is the declaration of node `n`.
 fn with(stage: &str) -> Workbench {

@@ -1,12 +1,8 @@
 //! `glovebox doctor`: what this machine can enforce, and every attack of the battery with the real binary, as the user
 //! who runs the tests.
 
-#![allow(clippy::unwrap_used, reason = "a test that is surprised stops there")]
-
-mod workbench;
-
+use crate::workbench::{self, Workbench};
 use serde_json::Value;
-use workbench::Workbench;
 
 /// Returns the id and result of each row of a report.
 fn rows(report: &Value) -> Vec<(String, String)> {

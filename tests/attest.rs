@@ -1,16 +1,11 @@
 //! An attestation is accepted if the run or tree is the attested one, without any other key of the author, and rejected
 //! otherwise.
 
-#![allow(clippy::unwrap_used, reason = "a test that is surprised stops there")]
-
-mod attested;
-mod workbench;
-
-use attested::Attested;
+use crate::attested::Attested;
+use crate::workbench::{Answer, Workbench};
 use std::fs;
 use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::Path;
-use workbench::{Answer, Workbench};
 
 /// Flips one bit of a file, calls `look`, and restores the file.
 fn with_flipped(file: &Path, at: usize, look: impl FnOnce()) {

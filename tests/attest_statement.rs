@@ -1,17 +1,12 @@
 //! What an attestation must contain, where it may be written, and which properties other than content are checked in a
 //! record and in a tree.
 
-#![allow(clippy::unwrap_used, reason = "a test that is surprised stops there")]
-
-mod attested;
-mod workbench;
-
-use attested::{Attested, sign};
+use crate::attested::{Attested, sign};
+use crate::workbench::Workbench;
 use serde_json::json;
 use std::fs;
 use std::os::unix::fs::{PermissionsExt, symlink};
 use std::process::Command;
-use workbench::Workbench;
 
 #[test]
 fn an_attestation_is_never_written_through_a_link() {

@@ -1,11 +1,7 @@
 //! Files that a builder leaves for the tools of a stage with hold-outs: a test for each row of the table in
 //! docs/holdouts.md.
 
-#![allow(clippy::unwrap_used, reason = "a test that is surprised stops there")]
-
-mod workbench;
-
-use workbench::{Answer, Workbench, is_on_this_machine, not_run};
+use crate::workbench::{Answer, Workbench, is_on_this_machine, not_run};
 
 /// A line of the hold-outs, which a builder's code prints if it can read the file.
 const SECRET: &str = "the riddle is about forty-two apples in a wicker basket";

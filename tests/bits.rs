@@ -5,20 +5,14 @@
 //! The verdict and the set of public hints are allowed, so at most `1 + hints` bits per visit. After two visits with
 //! the same verdict and the same hints, builders must observe exactly the same bytes.
 
-#![allow(clippy::unwrap_used, reason = "a test that is surprised stops there")]
-
-#[path = "guests/mod.rs"]
-mod guests;
-#[path = "bits/observed.rs"]
 mod observed;
-#[path = "bits/subject.rs"]
 mod subject;
-mod workbench;
 
+use crate::guests;
+use crate::workbench::Workbench;
 use observed::Observation;
 use std::collections::{BTreeMap, BTreeSet};
 use subject::{HINTS, SubjectAction};
-use workbench::Workbench;
 
 /// Returns the script of the judge. It runs the builder's program without isolation and prints two hints.
 fn scenario() -> String {

@@ -3,12 +3,8 @@
 //!
 //! The witnesses are the prompts, the checkpoint, the text that a tool read, and the reports.
 
-#![allow(clippy::unwrap_used, reason = "a test that is surprised stops there")]
-
-mod workbench;
-
+use crate::workbench::{Answer, Workbench};
 use serde_json::Value;
-use workbench::{Answer, Workbench};
 
 const MODES: [&str; 6] = ["truncate", "compact", "summary:low", "summary:medium", "summary:high", "full"];
 

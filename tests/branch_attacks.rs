@@ -2,13 +2,9 @@
 //! hostile stage forges the results of its parallel node, and a plugin as judge chooses a branch that it must not
 //! choose.
 
-#![allow(clippy::unwrap_used, reason = "a test that is surprised stops there")]
-
-mod guests;
-mod workbench;
-
+use crate::guests;
+use crate::workbench::{Answer, Workbench};
 use std::time::{Duration, Instant};
-use workbench::{Answer, Workbench};
 
 const ENDS: &str = "start [shape=Mdiamond]; done [shape=Msquare]; f [shape=component, max_parallel=4]";
 

@@ -2,16 +2,12 @@
 //! and a submodule. If the project's `.git` leads to another repository, nothing is written there. The files of the
 //! other repository are the witness.
 
-#![allow(clippy::unwrap_used, reason = "a test that is surprised stops there")]
-
-mod workbench;
-
+use crate::workbench::{self, Answer, Workbench};
 use std::collections::BTreeMap;
 use std::fs;
 use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use workbench::{Answer, Workbench};
 
 const PIPELINE: &str = "digraph g { start [shape=Mdiamond]; done [shape=Msquare]
   t [shape=parallelogram, tool_command=\"echo 2 > f\", allowed_write_paths=\"f\"]; start -> t -> done }";

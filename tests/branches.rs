@@ -2,12 +2,8 @@
 //! no work is lost at a budget, no question is asked after its end, it does not fill the context, and it does not hide
 //! files that builders left.
 
-#![allow(clippy::unwrap_used, reason = "a test that is surprised stops there")]
-
-mod workbench;
-
+use crate::workbench::Workbench;
 use serde_json::Value;
-use workbench::Workbench;
 
 const PAUSED: i32 = 10;
 const LIMIT: i32 = 5;

@@ -1,17 +1,13 @@
 //! A run folder that came with a project, or that another process changed. Whatever the folder contains, every command
 //! ends, trusts nothing in it, and writes to no other place.
 
-#![allow(clippy::unwrap_used, reason = "a test that is surprised stops there")]
-
-mod workbench;
-
+use crate::workbench::{Answer, LINEAR, Workbench};
 use rusqlite::Connection;
 use std::fs::{self, File};
 use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
-use workbench::{Answer, LINEAR, Workbench};
 
 /// Time after which a command is considered to hang. Each of these commands takes far less.
 const COMMAND_TIME_MAX: Duration = Duration::from_secs(60);

@@ -1,13 +1,9 @@
 //! Limits on what a run may spend on model calls: tokens and money, for a run and for a node, across branches, kills
 //! and resumes.
 
-#![allow(clippy::unwrap_used, reason = "a test that is surprised stops there")]
-
-mod workbench;
-
+use crate::workbench::Workbench;
 use serde_json::{Value, json};
 use std::fmt::Write as _;
-use workbench::Workbench;
 
 /// Creates a pipeline with stages in a row, each with one turn of 100 tokens. `graph` and `node` are additional
 /// attributes.

@@ -1,14 +1,10 @@
 //! Build output in a project: files that git ignores are scratch and cannot hide changes. The witness of each attack is
 //! the output of `diff` and `apply`, or a verdict that was not forged.
 
-#![allow(clippy::unwrap_used, reason = "a test that is surprised stops there")]
-
-mod workbench;
-
+use crate::workbench::{self, Answer, Workbench};
 use std::fs::DirEntry;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
-use workbench::{Answer, Workbench};
 
 const IGNORES: &str = "target/\n__pycache__/\n*.log\nlocal.cfg\n";
 

@@ -1,14 +1,10 @@
 //! Child pipelines with the real binary: a node that runs another pipeline file, and a supervisor that observes its
 //! child while the child runs (spec §4.11, §9.4).
 
-#![allow(clippy::unwrap_used, reason = "a test that is surprised stops there")]
-
-mod workbench;
-
+use crate::workbench::journal::{copy_prefix, end};
+use crate::workbench::{Answer, Workbench};
 use serde_json::Value;
 use std::time::{Duration, Instant};
-use workbench::journal::{copy_prefix, end};
-use workbench::{Answer, Workbench};
 
 /// Returns a pipeline with a start node `start`, an exit `done` and this body.
 fn graph(attributes: &str, body: &str) -> String {

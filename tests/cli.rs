@@ -1,12 +1,8 @@
 //! Every command with the real binary: its output, its exit code, and that an error names the place in the input and
 //! the remedy.
 
-#![allow(clippy::unwrap_used, reason = "a test that is surprised stops there")]
-
-mod workbench;
-
+use crate::workbench::{self, LINEAR, Workbench};
 use serde_json::Value;
-use workbench::{LINEAR, Workbench};
 
 #[test]
 fn usage_errors_end_with_2_and_say_what_is_expected() {

@@ -3,10 +3,7 @@
 //! A library that is loaded before the C library moves the wall clock of the program by the seconds in a file. The
 //! clocks of the kernel, by which files get their times, stay as they are.
 
-#![allow(clippy::unwrap_used, reason = "a test that is surprised stops there")]
-
-mod workbench;
-
+use crate::workbench::{Answer, Workbench, not_run};
 use serde_json::Value;
 use std::fs;
 use std::io::{BufRead, BufReader};
@@ -14,7 +11,6 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::OnceLock;
 use std::time::{Duration, Instant};
-use workbench::{Answer, Workbench, not_run};
 
 const DAY: i64 = 86_400;
 const PAUSED: i32 = 10;

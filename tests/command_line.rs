@@ -1,13 +1,9 @@
 //! `glovebox run -- COMMAND`: one command in the sandbox without a pipeline file. Its output arrives while it runs, its exit
 //! decides the exit code, and its changes are kept like those of every run.
 
-#![allow(clippy::unwrap_used, reason = "a test that is surprised stops there")]
-
-mod workbench;
-
+use crate::workbench::{Answer, Workbench};
 use std::io::{BufRead, BufReader};
 use std::process::Stdio;
-use workbench::{Answer, Workbench};
 
 /// Runs a command line without `--simulate`, which other suites add.
 fn run(bench: &Workbench, words: &[&str]) -> Answer {

@@ -4,12 +4,7 @@
 //! The witness is the log of the fake provider. It shows which turns each request still contains, and that no request has the
 //! result of a tool call without the call.
 
-#![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test that is surprised stops there")]
-
-mod providers;
-mod workbench;
-
-use providers::{Bench, FAMILIES, Turn};
+use crate::providers::{Bench, FAMILIES, Turn};
 use serde_json::json;
 
 const PIPELINE: &str = "digraph ship {

@@ -1,15 +1,10 @@
 //! Components that are extremely expensive to compile. Every command that loads one refuses it, or stops the
 //! compilation at a limit.
 
-#![allow(clippy::unwrap_used, reason = "a test that is surprised stops there")]
-
-#[path = "guests/mod.rs"]
-mod guests;
-mod workbench;
-
+use crate::guests;
+use crate::workbench::{self, Answer, Workbench};
 use std::path::Path;
 use std::time::Duration;
-use workbench::{Answer, Workbench};
 
 const PIPELINE: &str = "digraph g {\n  graph [goal=\"g\"]\n  start [shape=Mdiamond]; done [shape=Msquare]\n\
     \x20 work [type=\"acme.bomb\", allowed_write_paths=\"\"]\n  start -> work -> done\n}\n";

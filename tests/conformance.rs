@@ -4,18 +4,13 @@
 //! Cases are named after the specification's parity matrix (§11.12) or after the decision that they test. The smoke
 //! test is §11.13.
 
-#![allow(clippy::unwrap_used, reason = "a test that is surprised stops there")]
-
-mod case;
-mod guests;
-mod workbench;
-
-use case::Fact::{Holds, Is, Says};
-use case::{Case, Fact, PLAIN, check, check_all};
+use crate::case::Fact::{Holds, Is, Says};
+use crate::case::{Case, Fact, PLAIN, check, check_all};
+use crate::guests;
+use crate::workbench::Workbench;
 use serde_json::Value;
 use std::io::{BufRead, BufReader};
 use std::time::Duration;
-use workbench::Workbench;
 
 #[test]
 fn pipelines_are_read() {

@@ -1,15 +1,11 @@
 //! `cancel`, `pause`, `wait` and `attach` from a second terminal, for a run that another process drives and for a run
 //! without a process.
 
-#![allow(clippy::unwrap_used, reason = "a test that is surprised stops there")]
-
-mod workbench;
-
+use crate::workbench::{Answer, LINEAR, Workbench};
 use serde_json::Value;
 use std::io::{BufRead, BufReader};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
-use workbench::{Answer, LINEAR, Workbench};
 
 const CANCELED: i32 = 130;
 

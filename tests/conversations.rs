@@ -1,13 +1,8 @@
 //! `glovebox transcript` shows the conversation with every kind of model, for every attempt, as text and as JSON.
 
-#![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test that is surprised stops there")]
-
-mod providers;
-mod workbench;
-
-use providers::{Bench, FAMILIES, KEY, Turn};
+use crate::providers::{Bench, FAMILIES, KEY, Turn};
+use crate::workbench::{Answer, Workbench};
 use serde_json::{Value, json};
-use workbench::{Answer, Workbench};
 
 const STAGE: &str = "digraph ship {
   graph [goal=\"say hello\"]

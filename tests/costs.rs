@@ -4,16 +4,12 @@
 //! System calls are counted with `strace`. The cost of a stage is the difference between a long and a short run, so
 //! that it does not include the start and the end of the run.
 
-#![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test that is surprised stops there")]
-
-mod workbench;
-
+use crate::workbench::{self, Workbench};
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::fs;
 use std::process::{Command, Stdio};
 use std::time::Duration;
-use workbench::Workbench;
 
 const FLUSHES: [&str; 5] = ["fsync", "fdatasync", "syncfs", "msync", "sync_file_range"];
 const WRITES: [&str; 8] =

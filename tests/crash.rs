@@ -5,19 +5,15 @@
 //! finished journal is resumed. The witness is an undisturbed run of the same pipeline: the same `final.json` except
 //! for times, the same visits and the same workspace.
 
-#![allow(clippy::unwrap_used, reason = "a test that is surprised stops there")]
-
-mod guests;
-mod workbench;
-
+use crate::guests;
+use crate::workbench::journal::{End, copy_prefix, end, task_of};
+use crate::workbench::{Answer, Workbench, copy_tree, glovebox_in};
 use rusqlite::Connection;
 use serde_json::Value;
 use std::io::{BufRead, BufReader, Read};
 use std::path::Path;
 use std::process::{Child, ChildStdout};
 use std::time::{Duration, Instant};
-use workbench::journal::{End, copy_prefix, end, task_of};
-use workbench::{Answer, Workbench, copy_tree, glovebox_in};
 
 const PIPELINE: &str = r#"digraph crash {
     graph [goal="count to two"]

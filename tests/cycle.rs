@@ -1,11 +1,7 @@
 //! A loop in which a stage fails again and again in the same way is ended. A loop that makes progress is not.
 
-#![allow(clippy::unwrap_used, reason = "a test that is surprised stops there")]
-
-mod workbench;
-
+use crate::workbench::Workbench;
 use serde_json::json;
-use workbench::Workbench;
 
 /// Creates a pipeline with a check that succeeds on visit `passes` and fails before. On a failure it runs `printed`, in
 /// which `$n` is the number of the visit.

@@ -2,14 +2,9 @@
 //! levels, retries, limits, conditional nodes, hints, commands of agents, feedback, and what a summary may show as
 //! verified.
 
-#![allow(clippy::unwrap_used, reason = "a test that is surprised stops there")]
-
-mod case;
-mod workbench;
-
-use case::Fact::{Holds, Is, Says};
-use case::{Case, PLAIN, check_all};
-use workbench::Workbench;
+use crate::case::Fact::{Holds, Is, Says};
+use crate::case::{Case, PLAIN, check_all};
+use crate::workbench::Workbench;
 
 /// A case with two stages, of which the second is a goal gate that fails first. The attributes in `graph` determine the
 /// stage at which the run continues.

@@ -1,15 +1,11 @@
 //! Installed dependencies: commands see them read-only at their place in the project, with the package stores to which
 //! they link, and nothing else of the machine becomes visible.
 
-#![allow(clippy::unwrap_used, reason = "a test that is surprised stops there")]
-
-mod workbench;
-
+use crate::workbench::{Answer, Workbench};
 use std::fs;
 use std::os::unix::fs::symlink;
 use std::process::Stdio;
 use std::time::{Duration, Instant};
-use workbench::{Answer, Workbench};
 
 const NODE: &str = "{ \"dependencies\": { \"a\": \"1\" } }";
 

@@ -1,10 +1,6 @@
 //! The verifier `diff-limits`: what counts as a change, and that no stage can hide a change from it.
 
-#![allow(clippy::unwrap_used, reason = "a test that is surprised stops there")]
-
-mod workbench;
-
-use workbench::{Answer, Workbench};
+use crate::workbench::{Answer, Workbench};
 
 /// Returns the attributes of a stage that runs a command and may write everywhere.
 fn stage(command: &str) -> String {

@@ -4,17 +4,12 @@
 //! This file also has tests for items that no other suite tests with the real binary: findings, shapes, handlers,
 //! conditions, delays between attempts, and fan-ins.
 
-#![allow(clippy::unwrap_used, reason = "a test that is surprised stops there")]
-
-mod case;
-mod guests;
-mod workbench;
-
-use case::Fact::{Holds, Is};
-use case::{Case, PLAIN, check_all};
+use crate::case::Fact::{Holds, Is};
+use crate::case::{Case, PLAIN, check_all};
+use crate::guests;
+use crate::workbench::{Workbench, root};
 use serde_json::Value;
 use std::fs;
-use workbench::{Workbench, root};
 
 /// The sections, each with its number of items or of table rows.
 const SECTIONS: [(&str, usize); 13] = [
@@ -54,7 +49,7 @@ fn exists(test: &str) -> bool {
             (format!("runtime/state/src/decide/tests/{file}.rs"), "runtime/state/src/decide/tests.rs", module(file))
         }
         Some(("init", file)) => (format!("tests/init/{file}.rs"), "tests/init.rs", module(file)),
-        _ => (format!("tests/{suite}.rs"), "runtime/cli/Cargo.toml", format!("path = \"../../tests/{suite}.rs\"")),
+        _ => (format!("tests/{suite}.rs"), "tests/main.rs", module(suite)),
     };
     let text = |path: &str| fs::read_to_string(root().join(path)).unwrap_or_default();
     text(builder).lines().any(|found| found == line) && text(&path).contains(&format!("#[test]\nfn {name}("))

@@ -1,15 +1,11 @@
 //! Loops of nodes that do no work: the operator's limits and signals end them, and a kill loses nothing.
 
-#![allow(clippy::unwrap_used, reason = "a test that is surprised stops there")]
-
-mod workbench;
-
+use crate::workbench::journal::{copy_prefix, end};
+use crate::workbench::{Answer, Workbench};
 use rusqlite::Connection;
 use serde_json::Value;
 use std::process::Command;
 use std::time::{Duration, Instant};
-use workbench::journal::{copy_prefix, end};
-use workbench::{Answer, Workbench};
 
 /// Time within which a run must end after a limit of seconds. It is far above what a busy machine needs and far below
 /// the duration of the loops.

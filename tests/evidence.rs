@@ -1,11 +1,7 @@
 //! `glovebox evidence`: every command with its receipt, and every claim without a receipt.
 
-#![allow(clippy::unwrap_used, reason = "a test that is surprised stops there")]
-
-mod workbench;
-
+use crate::workbench::Workbench;
 use serde_json::{Value, json};
-use workbench::Workbench;
 
 const PIPELINE: &str = r#"digraph ship {
   start [shape=Mdiamond]; done [shape=Msquare]

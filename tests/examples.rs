@@ -1,11 +1,7 @@
 //! Every folder in `examples/` is run by the commands in its README, and ends as the README says.
 
-#![allow(clippy::unwrap_used, reason = "a test that is surprised stops there")]
-
-mod workbench;
-
+use crate::workbench::{Answer, Workbench, copy_tree, root};
 use std::path::PathBuf;
-use workbench::{Answer, Workbench, copy_tree, root};
 
 /// Copies an example, including the built components of its plugins, to the folder that the README expects.
 fn place(example: &str, component: &str) -> Workbench {

@@ -3,12 +3,8 @@
 //!
 //! The witnesses are the prompt, the recorded conversation, and the session in the record.
 
-#![allow(clippy::unwrap_used, reason = "a test that is surprised stops there")]
-
-mod workbench;
-
+use crate::workbench::Workbench;
 use serde_json::Value;
-use workbench::Workbench;
 
 const ENDS: &str = "start [shape=Mdiamond]; done [shape=Msquare]";
 

@@ -1,12 +1,8 @@
 //! What a person sees before approving: changes, checks, cost, and what the run does next. No stage can add a line to
 //! this text.
 
-#![allow(clippy::unwrap_used, reason = "a test that is surprised stops there")]
-
-mod workbench;
-
+use crate::workbench::Workbench;
 use serde_json::Value;
-use workbench::Workbench;
 
 const PAUSED: i32 = 10;
 

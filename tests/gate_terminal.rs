@@ -3,14 +3,9 @@
 //! Each test has a pseudo terminal and types like a person. A question that the person leaves without an answer stays
 //! open.
 
-#![allow(clippy::unwrap_used, reason = "a test that is surprised stops there")]
-
-mod session;
-mod workbench;
-
-use session::Session;
+use crate::session::Session;
+use crate::workbench::Workbench;
 use std::time::Duration;
-use workbench::Workbench;
 
 const PAUSED: i32 = 10;
 const PROMPT: &str = "Ctrl-C leaves the question open: ";

@@ -3,13 +3,9 @@
 //! Answers come from a file, from a command, from the gate's default or from `--auto-approve`. A question without an
 //! answer fails closed.
 
-#![allow(clippy::unwrap_used, reason = "a test that is surprised stops there")]
-
-mod workbench;
-
+use crate::workbench::{Answer, Workbench};
 use serde_json::Value;
 use std::time::{Duration, Instant};
-use workbench::{Answer, Workbench};
 
 const PAUSED: i32 = 10;
 

@@ -2,12 +2,7 @@
 //!
 //! The witness is the peak of the host's resident memory, as the kernel counts it during the run.
 
-#![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test that is surprised stops there")]
-
-mod providers;
-mod workbench;
-
-use providers::{Bench, Turn};
+use crate::providers::{Bench, Turn};
 use std::time::{Duration, Instant};
 
 const PIPELINE: &str = r#"digraph ship {

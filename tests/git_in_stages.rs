@@ -1,12 +1,8 @@
 //! Git in a stage: the repository of an attempt looks like the project's in what programs ask for, can be written, and
 //! ends with the attempt. The witnesses are the output of git in the stage, and the project's own repository.
 
-#![allow(clippy::unwrap_used, reason = "a test that is surprised stops there")]
-
-mod workbench;
-
+use crate::workbench::{self, Workbench};
 use std::process::Command;
-use workbench::Workbench;
 
 /// The setting with which commands see one commit. Without it, these pipelines without models would show the history.
 const ONE_COMMIT: &str = "[workspace]\ngit = \"commit\"\n";

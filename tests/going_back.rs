@@ -1,14 +1,10 @@
 //! `glovebox resume RUN --from NODE@VISIT`: a run returns to the state before an earlier visit, and later visits are
 //! undone.
 
-#![allow(clippy::unwrap_used, reason = "a test that is surprised stops there")]
-
-mod workbench;
-
+use crate::workbench::Workbench;
+use crate::workbench::journal::{copy_prefix, end};
 use serde_json::{Value, json};
 use std::path::Path;
-use workbench::Workbench;
-use workbench::journal::{copy_prefix, end};
 
 /// A pipeline with three rounds of a stage that adds a line and a stage that reads it. Then a stage fails.
 const PIPELINE: &str = r#"digraph g {

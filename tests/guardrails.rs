@@ -4,13 +4,9 @@
 //! Each protection has a witness that the stage cannot reach: a canary file next to the project, the project itself, or
 //! a process that must have ended. The user must see each refusal, with the grant that would allow it.
 
-#![allow(clippy::unwrap_used, reason = "a test that is surprised stops there")]
-
-mod guests;
-mod workbench;
-
+use crate::guests;
+use crate::workbench::{Answer, Workbench};
 use std::path::Path;
-use workbench::{Answer, Workbench};
 
 /// Creates a project whose only stage is a third-party plugin with these bytes as its component.
 fn plugin_bench(bytes: &[u8], config: &str) -> Workbench {

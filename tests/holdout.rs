@@ -1,14 +1,9 @@
 //! Hold-outs with the real binary: a builder cannot find them, a run can prove afterwards which hold-outs it used, and
 //! every opt-out is recorded.
 
-#![allow(clippy::unwrap_used, reason = "a test that is surprised stops there")]
-
-#[path = "guests/mod.rs"]
-mod guests;
-mod workbench;
-
+use crate::guests;
+use crate::workbench::{self, Workbench};
 use std::path::{Path, PathBuf};
-use workbench::Workbench;
 
 /// A line that no builder can guess.
 const SECRET: &str = "grep -q 'forty-two apples in a wicker basket' answer.txt";

@@ -1,11 +1,7 @@
 //! Only stages that run hold-outs can read them. Another verifier searches every place that it can see and passes
 //! everything that it found to the builders.
 
-#![allow(clippy::unwrap_used, reason = "a test that is surprised stops there")]
-
-mod workbench;
-
-use workbench::Workbench;
+use crate::workbench::{self, Workbench};
 
 /// A line that no stage can guess.
 const SECRET: &str = "forty-two apples in a wicker basket";

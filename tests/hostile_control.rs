@@ -1,15 +1,10 @@
 //! Attacks of a hostile stage on the interfaces through which it is controlled: the proxy, `steer`, `fork`, the
 //! question of write recovery, and the server under test. Each attack has a witness.
 
-#![allow(clippy::unwrap_used, reason = "a test that is surprised stops there")]
-
-mod providers;
-mod workbench;
-
-use providers::{Bench, Turn};
+use crate::providers::{Bench, Turn};
+use crate::workbench::{self, Workbench};
 use std::io::ErrorKind;
 use std::net::TcpListener;
-use workbench::Workbench;
 
 /// A listening socket of the machine. No stage may connect to it.
 struct Witness(TcpListener);

@@ -2,14 +2,9 @@
 //!
 //! The witnesses are the log of the fake provider and the files of the run.
 
-#![allow(clippy::unwrap_used, reason = "a test that is surprised stops there")]
-
-mod providers;
-mod workbench;
-
+use crate::providers::{Bench, FAMILIES, Turn};
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
-use providers::{Bench, FAMILIES, Turn};
 use serde_json::json;
 
 /// Returns a file with the chunks of a PNG image of 32 x 16 pixels. No provider in these tests decodes the pixels.

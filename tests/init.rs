@@ -4,22 +4,15 @@
 //! A test whose tool is not on this machine prints `not run:`. `cargo xtask test` counts these and lists them in its
 //! summary.
 
-#![allow(clippy::unwrap_used, reason = "a test that is surprised stops there")]
-
-#[path = "init/attempts.rs"]
 mod attempts;
-#[path = "init/kinds.rs"]
 mod kinds;
-#[path = "init/messages.rs"]
 mod messages;
-#[path = "init/python.rs"]
 mod python;
-mod workbench;
 
+use crate::workbench::{self, Answer, Workbench, copy_tree, is_on_this_machine, root};
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use workbench::{Answer, Workbench, copy_tree, is_on_this_machine, root};
 
 /// A project of one kind, and the expected results of its first run.
 struct Project {

@@ -1,14 +1,10 @@
 //! Pipes, devices and sockets in the place of input files are refused at once, by every command and for every input.
 
-#![allow(clippy::unwrap_used, reason = "a test that is surprised stops there")]
-
-mod workbench;
-
+use crate::workbench::{Answer, LINEAR, Workbench};
 use std::os::unix::fs::symlink;
 use std::os::unix::net::UnixListener;
 use std::path::Path;
 use std::process::Command;
-use workbench::{Answer, LINEAR, Workbench};
 
 fn pipe(at: &Path) {
     let _before = std::fs::remove_file(at);

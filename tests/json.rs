@@ -2,13 +2,9 @@
 //!
 //! The validator implements the keywords that these schemas use and fails on any other keyword, so no rule is skipped.
 
-#![allow(clippy::unwrap_used, reason = "a test that is surprised stops there")]
-
-mod workbench;
-
+use crate::workbench::{self, Workbench, root};
 use serde_json::{Map, Value};
 use std::process::Command;
-use workbench::{Workbench, root};
 
 /// Keywords that do not restrict a value.
 const NOTES: [&str; 8] = ["$schema", "title", "description", "$defs", "default", "format", "examples", "deprecated"];

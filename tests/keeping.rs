@@ -1,16 +1,12 @@
 //! Keeping runs: listing runs, runs in progress, and removing runs without touching anything else.
 
-#![allow(clippy::unwrap_used, reason = "a test that is surprised stops there")]
-
-mod workbench;
-
+use crate::workbench::{self, Answer, LINEAR, Workbench};
 use serde_json::Value;
 use std::collections::BTreeSet;
 use std::os::unix::fs::{MetadataExt, symlink};
 use std::path::Path;
 use std::process::{Child, Command};
 use std::time::{Duration, Instant};
-use workbench::{Answer, LINEAR, Workbench};
 
 /// Creates a workbench whose run `slow` is executing a command.
 fn under_way() -> (Workbench, Child) {

@@ -1,14 +1,10 @@
 //! What toolchains keep between stages outside of the workspace, and how each tier treats by-products and dependencies.
 //! Each attack has a witness in a later stage or in the output of `diff`.
 
-#![allow(clippy::unwrap_used, reason = "a test that is surprised stops there")]
-
-mod workbench;
-
+use crate::workbench::{self, Answer, Workbench, state_dir};
 use serde_json::Value;
 use std::io::{BufRead as _, BufReader};
 use std::process::Command;
-use workbench::{Answer, Workbench, state_dir};
 
 const TOOLCHAIN: &str = "[exec]\ntoolchains = [\"python\"]\n";
 

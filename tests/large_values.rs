@@ -3,13 +3,9 @@
 //!
 //! The witnesses are the checkpoint, the prompt of the next stage, what its tool read, and the input of a guest.
 
-#![allow(clippy::unwrap_used, reason = "a test that is surprised stops there")]
-
-mod guests;
-mod workbench;
-
+use crate::guests;
+use crate::workbench::{self, Workbench};
 use serde_json::Value;
-use workbench::Workbench;
 
 const ENDS: &str = "start [shape=Mdiamond]; done [shape=Msquare]";
 

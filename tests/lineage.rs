@@ -1,12 +1,8 @@
 //! `glovebox fork`: a new run with the state, the context and the files of another run before a visit.
 
-#![allow(clippy::unwrap_used, reason = "a test that is surprised stops there")]
-
-mod workbench;
-
+use crate::workbench::{self, Workbench};
 use serde_json::{Value, json};
 use std::time::Instant;
-use workbench::Workbench;
 
 /// A pipeline with three rounds of a stage that adds a line and a stage that reads it. The context contains the number
 /// of the round.

@@ -1,15 +1,10 @@
 //! The output of running commands in `logs --follow`, in `attach` and in the live view, and that hold-outs never appear there.
 
-#![allow(clippy::unwrap_used, reason = "a test that is surprised stops there")]
-
-mod session;
-mod workbench;
-
-use session::Session;
+use crate::session::Session;
+use crate::workbench::Workbench;
 use std::io::{BufRead, BufReader, Read};
 use std::process::{Child, Stdio};
 use std::time::{Duration, Instant};
-use workbench::Workbench;
 
 /// A command that prints, waits until the test says `go`, and prints again. The stage sees a folder outside of the project.
 const WAITS: &str =

@@ -1,10 +1,8 @@
 //! The liveness stream of a run with branches: signs of life beside the journal, a summary in it, and nothing for short stages.
 
-mod workbench;
-
+use crate::workbench::Workbench;
 use serde_json::Value;
 use std::time::{Duration, Instant};
-use workbench::Workbench;
 
 const FORK: &str = "digraph fork { start [shape=Mdiamond]; done [shape=Msquare]
   f [shape=component]; j [shape=tripleoctagon]
@@ -30,7 +28,7 @@ fn a_branch_that_prints_has_heartbeats_and_a_silent_or_short_stage_has_none() {
     }
     let first = lines(&bench, "r");
     assert_eq!((&first[0]["event"], &first[0]["attempt_node_id"]), (&"stage_attempt_start".into(), &"a".into()));
-    workbench::Answer::from_child(child).ends(0);
+    crate::workbench::Answer::from_child(child).ends(0);
     let all = lines(&bench, "r");
     let of = |node: &str| {
         let of_node = |line: &&Value| line["attempt_node_id"] == node;

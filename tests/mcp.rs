@@ -4,17 +4,12 @@
 //! The model is a script and the servers are small Python programs. A server reports what it saw in its answers, which
 //! the conversation stores in `transcript.ndjson`. The whole run is searched for what the server must not see.
 
-#![allow(clippy::unwrap_used, reason = "a test that is surprised stops there")]
-
-mod providers;
-mod workbench;
-
-use providers::{Bench, Turn};
+use crate::providers::{Bench, Turn};
+use crate::workbench::{Answer, Workbench};
 use serde_json::{Value, json};
 use std::net::TcpListener;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
-use workbench::{Answer, Workbench};
 
 const END: &str = "[[node.work]]\ntext = \"OUTCOME: SUCCESS\"\n";
 const NODE: &str = r#"work [prompt="Do it", allowed_write_paths="", mcp="t"]"#;

@@ -1,12 +1,8 @@
 //! A verdict over nothing: a check passes because the files that it should read are not there. The summary, `show`, `evidence` and the
 //! JSON documents name what is missing, and a project that has everything gets no such row.
 
-#![allow(clippy::unwrap_used, reason = "a test that is surprised stops there")]
-
-mod workbench;
-
+use crate::workbench::Workbench;
 use std::process::Command;
-use workbench::Workbench;
 
 /// Creates a project with a shell text that runs in the folder above, and a stage that passes over nothing.
 fn bench(setup: &str, stage: &str) -> Workbench {

@@ -4,16 +4,11 @@
 //! The witness is the log of the provider. The provider chooses an answer by the content of the request, not by its
 //! number, so a repeated request gets the same answer again and is found in the log.
 
-#![allow(clippy::unwrap_used, reason = "a test that is surprised stops there")]
-
-mod providers;
-mod workbench;
-
-use providers::{Bench, FAMILIES, Turn};
+use crate::providers::{Bench, FAMILIES, Turn};
+use crate::workbench::journal::{End, end};
 use serde_json::json;
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use workbench::journal::{End, end};
 
 const PIPELINE: &str = "digraph ship {
   start [shape=Mdiamond]

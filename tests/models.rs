@@ -4,12 +4,7 @@
 //! The witness is the log of the fake provider: which requests it got, and how many. The API key is searched for in
 //! every byte of a run.
 
-#![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test that is surprised stops there")]
-
-mod providers;
-mod workbench;
-
-use providers::{Bench, FAMILIES, KEY, Turn};
+use crate::providers::{Bench, FAMILIES, KEY, Turn};
 use serde_json::{Value, json};
 
 const STAGE: &str = "digraph ship {

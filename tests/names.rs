@@ -1,15 +1,11 @@
 //! Names and texts of strangers with the real binary: node ids that the run directory itself uses, and characters that
 //! control a terminal.
 
-#![allow(clippy::unwrap_used, reason = "a test that is surprised stops there")]
-
-mod workbench;
-
+use crate::workbench::Workbench;
 use glovebox_engine::project::run_files::RUN_NAMES;
 use glovebox_names::visible::is_deceptive;
 use std::collections::BTreeSet;
 use std::path::Path;
-use workbench::Workbench;
 
 fn entries(folder: &Path) -> BTreeSet<String> {
     let entries = std::fs::read_dir(folder).unwrap_or_else(|error| panic!("{}: {error}", folder.display()));

@@ -1,15 +1,11 @@
 //! What a user does beside Glovebox: moves the project, removes parts of a run, fills the disk, suspends the machine, works in two
 //! checkouts. The next command works, or says how to continue.
 
-#![allow(clippy::unwrap_used, reason = "a test that is surprised stops there")]
-
-mod workbench;
-
+use crate::workbench::{Answer, Workbench, not_run};
 use rustix::process::{Pid, Signal, kill_process};
 use std::fs;
 use std::process::{Command, Stdio};
 use std::time::Duration;
-use workbench::{Answer, Workbench, not_run};
 
 /// Two stages, of which the second fails until the project has a file `ok`.
 const TWO: &str = "digraph two { start; done

@@ -1,12 +1,8 @@
 //! New files from which programs read settings or code are named in the summary, in `diff` and in `apply`.
 
-#![allow(clippy::unwrap_used, reason = "a test that is surprised stops there")]
-
-mod workbench;
-
+use crate::workbench::{self, Answer, Workbench};
 use serde_json::{Value, json};
 use std::process::Command;
-use workbench::{Answer, Workbench};
 
 const KNOWN: &str = "new configuration: out/.proverc (prove takes settings or code from it)";
 const UNKNOWN: &str = "new configuration: out/.hidden/ (programs look for names that begin with a dot)";

@@ -2,14 +2,10 @@
 //!
 //! The crate is built with the packages with which the example's plugin was built, so nothing is downloaded.
 
-#![allow(clippy::unwrap_used, reason = "a test that is surprised stops there")]
-
-mod guests;
-mod workbench;
-
+use crate::guests;
+use crate::workbench::{Answer, Workbench, root, wasm_sysroot};
 use std::path::Path;
 use std::process::Command;
-use workbench::{Answer, Workbench, root, wasm_sysroot};
 
 /// Target folder of the example that `cargo xtask components` builds. It has the packages.
 const BUILT: &str = "examples/quickstart/review-plugin/target";

@@ -3,14 +3,9 @@
 //!
 //! Only changes that the host saw are accepted as changes, whatever the agent's answer says.
 
-#![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test that is surprised stops there")]
-
-mod providers;
-mod workbench;
-
-use providers::{Bench, Turn};
+use crate::providers::{Bench, Turn};
+use crate::workbench::{Answer, Workbench};
 use serde_json::{Value, json};
-use workbench::{Answer, Workbench};
 
 const HINT: &str = "No changes detected. Make changes required to meet the task goal.";
 const CODE: &str = "[no_actionable_changes]";

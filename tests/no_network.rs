@@ -1,12 +1,8 @@
 //! Clients in a sandbox without a network: each fails at once instead of repeating what cannot succeed, and the summary names the host
 //! and the setting. A client that this machine does not have is not tried.
 
-#![allow(clippy::unwrap_used, reason = "a test that is surprised stops there")]
-
-mod workbench;
-
+use crate::workbench::{Workbench, is_on_this_machine, not_run};
 use std::time::Duration;
-use workbench::{Workbench, is_on_this_machine, not_run};
 
 /// Maximum time of one command on a busy machine. Without the settings of the sandbox, npm takes 71 s.
 const TIME_MAX: Duration = Duration::from_secs(25);

@@ -1,10 +1,6 @@
 //! `glovebox doctor --ordinary` with the real binary, and the tier that `glovebox run --tier` chooses.
 
-#![allow(clippy::unwrap_used, reason = "a test that is surprised stops there")]
-
-mod workbench;
-
-use workbench::{Workbench, not_run};
+use crate::workbench::{Workbench, not_run};
 
 /// One stage with a command.
 const ONE: &str = "digraph g { start [shape=Mdiamond]; done [shape=Msquare]

@@ -1,16 +1,11 @@
 //! Branches with the real binary: in parallel, each with its own files, joined by every policy, canceled, killed and
 //! resumed.
 
-#![allow(clippy::unwrap_used, reason = "a test that is surprised stops there")]
-
-mod case;
-mod workbench;
-
-use case::Fact::{Is, Says};
-use case::{Case, PLAIN, check_all};
+use crate::case::Fact::{Is, Says};
+use crate::case::{Case, PLAIN, check_all};
+use crate::workbench::{Answer, Workbench};
 use serde_json::Value;
 use std::time::{Duration, Instant};
-use workbench::{Answer, Workbench};
 
 fn tool(name: &str, command: &str, writes: &str) -> String {
     format!("{name} [shape=parallelogram, tool_command=\"{command}\", allowed_write_paths=\"{writes}\"]\n")

@@ -2,16 +2,12 @@
 //!
 //! Git itself is the witness. Each case is a separate project, so that one kind of change cannot hide another.
 
-#![allow(clippy::unwrap_used, reason = "a test that is surprised stops there")]
-
-mod workbench;
-
+use crate::workbench::{self, Workbench};
 use std::collections::BTreeMap;
 use std::io::Write;
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::process::{Command, Stdio};
-use workbench::Workbench;
 
 /// Returns path, mode and content of everything except folders. The folder of Glovebox is left out.
 fn tree(folder: &Path) -> BTreeMap<String, (u32, Vec<u8>)> {

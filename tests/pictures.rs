@@ -1,11 +1,7 @@
 //! `glovebox graph` with the real binary: every format of a pipeline and of a run, to stdout and to a file, and refused
 //! input.
 
-#![allow(clippy::unwrap_used, reason = "a test that is surprised stops there")]
-
-mod workbench;
-
-use workbench::Workbench;
+use crate::workbench::{self, Workbench};
 
 const PIPELINE: &str = "digraph ship {
   graph [goal=\"say hello\"]

@@ -1,17 +1,12 @@
 //! The templates of the pipeline guide of dark-factory and its wrapper example, with and without a folder of scenarios:
 //! both runs end with the same files. Only a stage that names the hold-outs has them.
 
-#![allow(clippy::unwrap_used, reason = "a test that is surprised stops there")]
-
-mod providers;
-mod workbench;
-
-use providers::{Bench, Turn};
+use crate::providers::{Bench, Turn};
+use crate::workbench::{Answer, Workbench, is_on_this_machine, not_run};
 use std::collections::BTreeMap;
 use std::fmt::Write;
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
-use workbench::{Answer, Workbench, is_on_this_machine, not_run};
 
 const SCENARIO: &str = "scripts/scenarios/check.sh";
 /// A line that no stage can guess.

@@ -1,10 +1,6 @@
 //! `glovebox plan --against` and `--deny`: the capabilities that a pipeline has and another has not, and refusing them.
 
-#![allow(clippy::unwrap_used, reason = "a test that is surprised stops there")]
-
-mod workbench;
-
-use workbench::{LINEAR, Workbench};
+use crate::workbench::{LINEAR, Workbench};
 
 /// Returns a pipeline with one stage that runs this command and has these additional attributes.
 fn one_tool(command: &str, more: &str) -> String {

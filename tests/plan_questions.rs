@@ -3,13 +3,8 @@
 //!
 //! The witness is the log of the fake provider.
 
-#![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test that is surprised stops there")]
-
-mod providers;
-mod workbench;
-
-use providers::{Bench, KEY, Turn};
-use workbench::Answer;
+use crate::providers::{Bench, KEY, Turn};
+use crate::workbench::Answer;
 
 const PIPELINE: &str = "digraph ship {
   start [shape=Mdiamond]

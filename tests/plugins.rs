@@ -1,11 +1,7 @@
 //! Plugins with the real binary: inspecting and locking them, running only what was locked, and refusals with a remedy.
 
-#![allow(clippy::unwrap_used, reason = "a test that is surprised stops there")]
-
-mod guests;
-mod workbench;
-
-use workbench::{Answer, Workbench};
+use crate::guests;
+use crate::workbench::{Answer, Workbench};
 
 /// Creates a project whose only stage is a third-party plugin with these bytes as its component.
 fn plugin_bench(bytes: &[u8], config: &str) -> Workbench {

@@ -6,13 +6,9 @@
 //! The pipelines are not in this repository. `GLOVEBOX_CORPUS=<folder>` names copies of them. Without this variable the
 //! test checks nothing. `runtime/pipeline/tests/corpus/README.md` lists the pipelines.
 
-#![allow(clippy::unwrap_used, reason = "a test that is surprised stops there")]
-
-mod workbench;
-
+use crate::workbench::{Answer, Workbench};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
-use workbench::{Answer, Workbench};
 
 /// Why a pipeline is refused.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]

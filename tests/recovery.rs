@@ -4,15 +4,11 @@
 //! Only files with the digests that the question named are committed. The witnesses are the workspace of the run, the
 //! quarantine and the project.
 
-#![allow(clippy::unwrap_used, reason = "a test that is surprised stops there")]
-
-mod guests;
-mod workbench;
-
+use crate::guests;
+use crate::workbench::journal::{copy_prefix, end};
+use crate::workbench::{Answer, Workbench};
 use serde_json::Value;
 use std::os::unix::fs::PermissionsExt;
-use workbench::journal::{copy_prefix, end};
-use workbench::{Answer, Workbench};
 
 const PAUSED: i32 = 10;
 const ASK: &str = "[recovery]\nmode = \"ask\"\npaths = [\"notes.txt\"]\ndiscard = [\"coverage/\", \"*.log\"]\ndeny = [\"secret.log\"]\n";

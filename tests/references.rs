@@ -1,13 +1,9 @@
 //! Files to which a pipeline refers: prompt files are read, recorded and never fetched from another place, and child
 //! pipelines are checked too.
 
-#![allow(clippy::unwrap_used, reason = "a test that is surprised stops there")]
-
-mod workbench;
-
+use crate::workbench::Workbench;
 use rusqlite::Connection;
 use std::os::unix::fs::symlink;
-use workbench::Workbench;
 
 const PIPELINE: &str = r#"digraph ship {
     graph [goal="open the door"]

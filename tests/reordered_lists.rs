@@ -4,12 +4,8 @@
 //! The witness is a file that the first execution leaves in the workspace or outside of it. The second execution must not see
 //! this file.
 
-#![allow(clippy::unwrap_used, reason = "a test that is surprised stops there")]
-
-mod workbench;
-
+use crate::workbench::Workbench;
 use serde_json::{Value, json};
-use workbench::Workbench;
 
 const PLACES: [&str; 3] = ["seen", "$HOME/seen", "${TMPDIR:-/tmp}/seen"];
 const IN_EVERY_SANDBOX: [&[&str]; 2] = [&[], &["--dangerously-no-sandbox"]];

@@ -1,12 +1,8 @@
 //! Reports of a run for other programs: JUnit, SARIF, and Markdown for the page of a CI job. A stage's text never
 //! becomes markup in a report.
 
-#![allow(clippy::unwrap_used, reason = "a test that is surprised stops there")]
-
-mod workbench;
-
+use crate::workbench::{Workbench, is_on_this_machine, not_run};
 use serde_json::{Value, json};
-use workbench::{Workbench, is_on_this_machine, not_run};
 
 /// An agent stage without a receipt, a stage with a verified command, and a stage that fails with a hostile text.
 const PIPELINE: &str = r#"digraph ship {

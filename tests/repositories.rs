@@ -1,14 +1,10 @@
 //! Folders that git would take for a repository because of their content. They are refused in the merged result, even
 //! if different stages or branches wrote the parts.
 
-#![allow(clippy::unwrap_used, reason = "a test that is surprised stops there")]
-
-mod workbench;
-
+use crate::workbench::{Answer, Workbench};
 use std::fs;
 use std::path::Path;
 use std::process::Command;
-use workbench::{Answer, Workbench};
 
 const ENDS: &str = "start [shape=Mdiamond]; done [shape=Msquare]";
 /// Git settings whose file monitor leaves a mark if an attack succeeds.

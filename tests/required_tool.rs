@@ -1,11 +1,7 @@
 //! `requires_tool_success` (decision required-tool-success): a stage runs only after the command of another stage has
 //! passed. Only the journal decides whether it has.
 
-#![allow(clippy::unwrap_used, reason = "a test that is surprised stops there")]
-
-mod workbench;
-
-use workbench::{Answer, Workbench};
+use crate::workbench::{Answer, Workbench};
 
 const REQUIRED: &str = "required tool node not successful: test";
 

@@ -1,11 +1,7 @@
 //! Edges with `loop_restart`: the context of a new generation, its files and commands, and which edges may not restart.
 
-#![allow(clippy::unwrap_used, reason = "a test that is surprised stops there")]
-
-mod workbench;
-
+use crate::workbench::Workbench;
 use serde_json::{Value, json};
-use workbench::Workbench;
 
 /// Creates a pipeline with a review that starts new generations until it is satisfied. `attributes` are graph
 /// attributes.

@@ -1,13 +1,8 @@
 //! Retries and timeouts with the real binary: presets on nodes and the graph, a stage that prints nothing, and the
 //! timeout of every kind of stage.
 
-#![allow(clippy::unwrap_used, reason = "a test that is surprised stops there")]
-
-mod case;
-mod workbench;
-
-use case::Fact::Is;
-use case::{Case, PLAIN, check_all};
+use crate::case::Fact::Is;
+use crate::case::{Case, PLAIN, check_all};
 
 #[test]
 fn a_preset_works_on_the_node_and_on_the_graph() {

@@ -1,12 +1,8 @@
 //! Rule plugins with the real binary: their findings are merged and escaped, their execution is limited, and their
 //! imports are refused.
 
-#![allow(clippy::unwrap_used, reason = "a test that is surprised stops there")]
-
-mod guests;
-mod workbench;
-
-use workbench::{Answer, Workbench};
+use crate::guests;
+use crate::workbench::{Answer, Workbench};
 
 const PIPELINE: &str = "digraph g {
   graph [goal=\"x\"]

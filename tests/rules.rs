@@ -1,17 +1,13 @@
 //! The output of `glovebox check` for the examples of every rule, for every mistake that the parser detects, and for
 //! hold-out scripts, and what `check` and `fmt` do to files.
 
-#![allow(clippy::unwrap_used, reason = "a test that is surprised stops there")]
-
-mod workbench;
-
+use crate::workbench::{Answer, Workbench, root};
 use glovebox_pipeline::lint::{RULES, Rule};
 use std::collections::BTreeSet;
 use std::fmt::Write;
 use std::fs;
 use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
 use std::path::Path;
-use workbench::{Answer, Workbench, root};
 
 /// Returns the output of `check` for a file, with a title line.
 fn printed(bench: &Workbench, title: &str, source: &str, arguments: &[&str]) -> String {

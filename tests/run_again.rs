@@ -1,13 +1,9 @@
 //! `glovebox run --rerun-failed` and `--watch`, what the end of a failed run says, and which limits `show` lists.
 
-#![allow(clippy::unwrap_used, reason = "a test that is surprised stops there")]
-
-mod workbench;
-
+use crate::workbench::{Answer, Workbench};
 use std::io::{BufRead, BufReader};
 use std::process::Stdio;
 use std::time::{Duration, Instant};
-use workbench::{Answer, Workbench};
 
 /// Two stages; the second one fails until the project has the file `good`.
 const PIPELINE: &str = "digraph g { start [shape=Mdiamond]; done [shape=Msquare]\n\

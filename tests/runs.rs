@@ -3,10 +3,7 @@
 //!
 //! Each forgery is shown to be complete: only the missing signature prevents it from changing the user's files.
 
-#![allow(clippy::unwrap_used, reason = "a test that is surprised stops there")]
-
-mod workbench;
-
+use crate::workbench::{self, Answer, LINEAR, Workbench, state_dir};
 use glovebox_journal::event::{Digest, chain};
 use glovebox_workspace::user_key::{KEY_FILE, UserKey};
 use jiff::Timestamp;
@@ -14,7 +11,6 @@ use rusqlite::Connection;
 use std::io::{BufRead, BufReader};
 use std::path::Path;
 use std::process::Command;
-use workbench::{Answer, LINEAR, Workbench, state_dir};
 
 /// Creates a workbench with a run `x` that wrote `src/hello.txt`.
 fn bench() -> Workbench {

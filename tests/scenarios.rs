@@ -4,11 +4,7 @@
 //! As a control, each suite also runs without `subject`. There the look-up succeeds, so its failure with `subject` is
 //! significant.
 
-#![allow(clippy::unwrap_used, reason = "a test that is surprised stops there")]
-
-mod workbench;
-
-use workbench::{Answer, Workbench, copy_tree, root};
+use crate::workbench::{Answer, Workbench, copy_tree, root};
 
 /// Prints the answer of the hold-outs for `$1` if a process can find it anywhere, and the ways by which it was found.
 /// `BEGIN` and `END` are replaced by the two halves of a text that only the hold-outs contain.

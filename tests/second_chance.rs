@@ -1,13 +1,9 @@
 //! A failed run is resumed at the failed stage, a run that reached a limit continues with a higher limit, and a run can
 //! start at a node in the middle. The witness is the journal, which shows which stages were executed again.
 
-#![allow(clippy::unwrap_used, reason = "a test that is surprised stops there")]
-
-mod workbench;
-
+use crate::workbench::{self, Answer, Workbench};
 use serde_json::Value;
 use std::io::{BufRead, BufReader};
-use workbench::{Answer, Workbench};
 
 /// Creates a pipeline with two stages. The second one passes only if a file outside of the project exists, which
 /// commands may read.

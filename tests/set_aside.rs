@@ -1,10 +1,6 @@
 //! Entries that cannot be committed and that no rule forbids: they fail no stage, are named, and reach nothing.
 
-#![allow(clippy::unwrap_used, reason = "a test that is surprised stops there")]
-
-mod workbench;
-
-use workbench::Workbench;
+use crate::workbench::{self, Workbench};
 
 fn bench(command: &str, writes: &str) -> Workbench {
     let bench = Workbench::with_pipeline(&format!(

@@ -1,12 +1,10 @@
 //! The stall watchdog with real commands: it ends a run of silent branches within its tolerance, and no run that is at work.
 
-mod workbench;
-
+use crate::workbench::{Answer, Workbench};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 use std::process::Stdio;
 use std::time::{Duration, Instant};
-use workbench::{Answer, Workbench};
 
 /// Returns a pipeline with two branches that run these commands.
 fn fork(graph: &str, a: &str, b: &str) -> String {

@@ -1,11 +1,7 @@
 //! Files that interpreters load automatically, one test per language: a builder leaves a file that the interpreter
 //! loads, so that a failing check passes. The verdict reports this and names the file.
 
-#![allow(clippy::unwrap_used, reason = "a test that is surprised stops there")]
-
-mod workbench;
-
-use workbench::{Answer, Workbench, is_on_this_machine, not_run};
+use crate::workbench::{Answer, Workbench, is_on_this_machine, not_run};
 
 const RESERVED: &str = "verified (with start-up files of builders) judge";
 const CLEAN: &str = "verified     judge";

@@ -1,12 +1,7 @@
 //! `glovebox steer`: messages of a person to an agent at work, in the requests to its provider and in the record.
 
-#![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test that is surprised stops there")]
-
-mod providers;
-mod workbench;
-
+use crate::providers::{Bench, Turn};
 use glovebox_record::Digest;
-use providers::{Bench, Turn};
 use serde_json::{Value, json};
 use std::process::Child;
 

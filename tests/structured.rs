@@ -3,14 +3,9 @@
 //! The witnesses are the log of the fake provider, which shows the schema that was sent, and the context and artifacts
 //! of the run.
 
-#![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test that is surprised stops there")]
-
-mod providers;
-mod workbench;
-
-use providers::{Bench, FAMILIES, Turn};
+use crate::providers::{Bench, FAMILIES, Turn};
+use crate::workbench::Workbench;
 use serde_json::{Value, json};
-use workbench::Workbench;
 
 const PIPELINE: &str = r#"digraph ship {
   start [shape=Mdiamond]

@@ -2,12 +2,8 @@
 //!
 //! The witnesses are the log of the fake provider, the project after `apply`, and the files of the run.
 
-#![allow(clippy::unwrap_used, reason = "a test that is surprised stops there")]
-
-mod providers;
-mod workbench;
-
-use providers::{Bench, FAMILIES, Turn};
+use crate::providers::{Bench, FAMILIES, Turn};
+use crate::workbench;
 use serde_json::{Value, json};
 
 fn pipeline(attributes: &str) -> String {

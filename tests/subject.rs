@@ -4,12 +4,8 @@
 //! The builder is hostile. Each of its programs repeats an attack from a review of the product that read the hold-outs
 //! or forged a verdict.
 
-#![allow(clippy::unwrap_used, reason = "a test that is surprised stops there")]
-
-mod workbench;
-
+use crate::workbench::{Answer, Workbench};
 use std::path::Path;
-use workbench::{Answer, Workbench};
 
 /// The output that the hold-out expects. No builder can guess it.
 const SECRET: &str = "forty-two apples in a wicker basket";

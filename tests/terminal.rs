@@ -1,14 +1,10 @@
 //! The output of glovebox for a person at a terminal: help, completions, man pages, colours, the pager, logs and the
 //! live view.
 
-#![allow(clippy::unwrap_used, reason = "a test that is surprised stops there")]
-
-mod workbench;
-
+use crate::workbench::{self, LINEAR, Workbench, root};
 use std::fs::{File, OpenOptions};
 use std::io::{Read, Write};
 use std::process::{Command, Stdio};
-use workbench::{LINEAR, Workbench, root};
 
 #[test]
 fn help_has_topics_and_commands() {

@@ -15,6 +15,8 @@ mod documents;
 #[path = "tidy/glossary.rs"]
 mod glossary;
 mod lexer;
+#[path = "tidy/suites.rs"]
+mod suites;
 
 use lexer::{blank, test_module};
 use std::collections::BTreeSet;

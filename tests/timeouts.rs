@@ -1,13 +1,9 @@
 //! `timeout` on every kind of node, and what `auto_status` must never do.
 
-#![allow(clippy::unwrap_used, reason = "a test that is surprised stops there")]
-
-mod guests;
-mod workbench;
-
+use crate::guests;
+use crate::workbench::Workbench;
 use serde_json::{Value, json};
 use std::time::{Duration, Instant};
-use workbench::Workbench;
 
 /// Time within which a run must end. It is far below the duration of the stages and far above the start time on a busy
 /// machine.

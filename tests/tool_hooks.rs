@@ -4,13 +4,9 @@
 //! The model is a script. The witness of a refused call is the project after `apply`. The witness of a hook is its
 //! receipt.
 
-#![allow(clippy::unwrap_used, reason = "a test that is surprised stops there")]
-
-mod guests;
-mod workbench;
-
+use crate::guests;
+use crate::workbench::{Answer, Workbench};
 use serde_json::Value;
-use workbench::{Answer, Workbench};
 
 const END: &str = "[[node.work]]\ntext = \"OUTCOME: SUCCESS\"\n";
 

@@ -7,14 +7,10 @@
 //! is one project. `cd` and `export` apply to all later commands of the page. For the models of a `glovebox.toml`, the
 //! endpoint is replaced by that of a `glovebox fake-llm`.
 
-#![allow(clippy::unwrap_used, reason = "a test that is surprised stops there")]
-
-mod workbench;
-
+use crate::workbench::{self, Workbench, root};
 use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
-use workbench::{Workbench, root};
 
 /// Target folder of the example whose packages `cargo xtask components` fetched and built. The crates of a page are
 /// built with these packages.

@@ -5,18 +5,13 @@
 //! address. Before the user confirms, no process connects to it. Afterwards one does, so the socket would have received
 //! a key.
 
-#![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test that is surprised stops there")]
-
-mod session;
-mod workbench;
-
-use session::Session;
+use crate::session::Session;
+use crate::workbench::{self, Answer, Workbench};
 use std::io::Read;
 use std::net::{IpAddr, TcpListener, UdpSocket};
 use std::process::Command;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
-use workbench::{Answer, Workbench};
 
 const KEY: &str = "sk-7f3a9c51e2d84b06";
 const STAGE: &str = "digraph g { start [shape=Mdiamond]; done [shape=Msquare]

@@ -1,12 +1,8 @@
 //! `type=verification` (decision verification-plan): a model plans the checks, the author says which commands a plan
 //! may contain, and the host runs them.
 
-#![allow(clippy::unwrap_used, reason = "a test that is surprised stops there")]
-
-mod workbench;
-
+use crate::workbench::{Answer, Workbench};
 use serde_json::{Value, json};
-use workbench::{Answer, Workbench};
 
 const ALLOWED: &str = "\"verification.allowed_commands\"=\"test -f,sh tests/check.sh,grep\"";
 

@@ -3,12 +3,8 @@
 //!
 //! The guest runs a script that exists only in the hold-outs, so its verdict shows whether it had access to them.
 
-#![allow(clippy::unwrap_used, reason = "a test that is surprised stops there")]
-
-mod guests;
-mod workbench;
-
-use workbench::Workbench;
+use crate::guests;
+use crate::workbench::Workbench;
 
 const PIPELINE: &str = "digraph g {\n  start [shape=Mdiamond]; done [shape=Msquare]\n  \
      check [type=\"acme.check\", allowed_commands=\"sh scripts/scenarios/check.sh\"]\n  start -> check -> done\n}\n";

@@ -1,12 +1,8 @@
 //! The built-in verifiers `json-schema`, `junit` and `tree-assert`: what they judge, and that no earlier stage can
 //! deceive them. The tests of `diff-limits` are in another file.
 
-#![allow(clippy::unwrap_used, reason = "a test that is surprised stops there")]
-
-mod guests;
-mod workbench;
-
-use workbench::Workbench;
+use crate::guests;
+use crate::workbench::{self, Workbench};
 
 const PASSED: &str = "<testsuite><testcase name=\"a\"/></testsuite>";
 const FAILED: &str =

@@ -1,13 +1,9 @@
 //! `verify_command` and `verify_plugin` (decision verify-command): a check after a node's work, whose verdict overrides
 //! the node's own status.
 
-#![allow(clippy::unwrap_used, reason = "a test that is surprised stops there")]
-
-mod guests;
-mod workbench;
-
+use crate::guests;
+use crate::workbench::{Answer, Workbench};
 use serde_json::{Value, json};
-use workbench::{Answer, Workbench};
 
 /// Creates a project whose agent `build` follows this script.
 fn bench(graph: &str, script: &str) -> Workbench {

@@ -1,12 +1,8 @@
 //! `[verify]` and contract files (decision verify-contract): which commands a verification stage runs in addition to a
 //! plan, and how it handles a list of commands that cannot pass.
 
-#![allow(clippy::unwrap_used, reason = "a test that is surprised stops there")]
-
-mod workbench;
-
+use crate::workbench::{Answer, Workbench, is_on_this_machine, not_run};
 use serde_json::{Value, json};
-use workbench::{Answer, Workbench, is_on_this_machine, not_run};
 
 const CONTRACT: &str = r#"{
   "commands": ["test -f README"],

@@ -1,13 +1,9 @@
 //! How often work is repeated after a failed verification (decision repetitions-by-category): limits by category and by
 //! failure signature, and the wait before a repetition.
 
-#![allow(clippy::unwrap_used, reason = "a test that is surprised stops there")]
-
-mod workbench;
-
+use crate::workbench::{self, Answer, Workbench};
 use serde_json::{Value, json};
 use std::time::{Duration, Instant};
-use workbench::{Answer, Workbench};
 
 /// A loop with a verification stage that runs `sh tests/check.sh`. The stage `fix` does not change the result of the
 /// check.

@@ -1,15 +1,11 @@
 //! Build caches of an earlier run: an unchanged project is not built again, a changed file always is, and nothing that
 //! code of builders wrote reaches a verdict.
 
-#![allow(clippy::unwrap_used, reason = "a test that is surprised stops there")]
-
-mod workbench;
-
+use crate::workbench::{self, Answer, Workbench, is_on_this_machine};
 use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::{Duration, SystemTime};
-use workbench::{Answer, Workbench, is_on_this_machine};
 
 /// A makefile whose rule prints `BUILDING`, and fails if the result is not made from the present source.
 const MAKEFILE: &str = "check: target/out\n\tcmp src/in.txt target/out\n\n\

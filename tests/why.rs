@@ -1,12 +1,8 @@
 //! `glovebox why`: each edge with its line and the values that its condition read, and how the exit code of a command
 //! led to that of the run.
 
-#![allow(clippy::unwrap_used, reason = "a test that is surprised stops there")]
-
-mod workbench;
-
+use crate::workbench::Workbench;
 use serde_json::{Value, json};
-use workbench::Workbench;
 
 const LOOP: &str = r#"digraph g {
   start [shape=Mdiamond]

@@ -1,12 +1,8 @@
 //! A rule plugin that widens a pipeline is refused unless `transform = "widen"` allows it. The refusal names the
 //! plugin.
 
-#![allow(clippy::unwrap_used, reason = "a test that is surprised stops there")]
-
-mod guests;
-mod workbench;
-
-use workbench::Workbench;
+use crate::guests;
+use crate::workbench::Workbench;
 
 /// Writes a glovebox.toml in which `house.wasm` is the rule plugin `acme.house`. `transform` is the value of its key
 /// `transform`.

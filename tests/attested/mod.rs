@@ -1,7 +1,5 @@
 //! An attested run and its keys, for the suites about attestations.
 
-#![allow(dead_code, unreachable_pub, reason = "each suite includes this file and uses its part of it")]
-
 use crate::workbench::{Answer, Workbench};
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
@@ -11,7 +9,7 @@ use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
-pub const KEYS: [[&str; 2]; 2] = [
+pub(crate) const KEYS: [[&str; 2]; 2] = [
     [
         "MC4CAQAwBQYDK2VwBCIEILYWTS/jDw2BSLRXIwAS5/gWeRgLAb7DQyJUWbVCXM2i",
         "MCowBQYDK2VwAyEAPvXABKNddNDkOwpJwU25iF8YdM33KdFh0Y5qXSX/WZk=",
@@ -32,12 +30,12 @@ const PIPELINE: &str = r#"digraph ship {
 
 /// A run `r` that has ended, the keys `key`, `key.pub`, `other` and `other.pub` outside of its project, and its
 /// attestation.
-pub struct Attested {
-    pub bench: Workbench,
+pub(crate) struct Attested {
+    pub(crate) bench: Workbench,
 }
 
 impl Attested {
-    pub fn new() -> Self {
+    pub(crate) fn new() -> Self {
         let attested = Self { bench: Workbench::with_pipeline(PIPELINE) };
         let bench = &attested.bench;
         bench.write("kept", "kept\n");
@@ -55,31 +53,31 @@ impl Attested {
         attested
     }
 
-    pub fn key(&self, name: &str) -> PathBuf {
+    pub(crate) fn key(&self, name: &str) -> PathBuf {
         self.bench.outside().join(name)
     }
 
-    pub fn file(&self) -> PathBuf {
+    pub(crate) fn file(&self) -> PathBuf {
         self.bench.outside().join("r.intoto.json")
     }
 
-    pub fn attest(&self, more: &[&str]) -> Answer {
+    pub(crate) fn attest(&self, more: &[&str]) -> Answer {
         let key = self.key("key");
         self.bench.glovebox(&[&["attest", "r", "--key", key.to_str().unwrap()], more].concat())
     }
 
     /// Verifies the attestation as a user of another machine does, who has only the author's public key.
-    pub fn verify(&self, more: &[&str]) -> Answer {
+    pub(crate) fn verify(&self, more: &[&str]) -> Answer {
         let (file, key) = (self.file(), self.key("key.pub"));
         let words = [&["verify-run", file.to_str().unwrap(), "--key", key.to_str().unwrap()], more].concat();
         Answer::of(self.bench.bare(&words).env("GLOVEBOX_STATE_DIR", self.key("nobody")))
     }
 
-    pub fn in_run(&self, path: &str) -> PathBuf {
+    pub(crate) fn in_run(&self, path: &str) -> PathBuf {
         self.bench.run_folder("r").join(path)
     }
 
-    pub fn statement(&self) -> Value {
+    pub(crate) fn statement(&self) -> Value {
         let envelope: Value = serde_json::from_str(&fs::read_to_string(self.file()).unwrap()).unwrap();
         assert_eq!(envelope["payloadType"], "application/vnd.in-toto+json");
         serde_json::from_slice(&STANDARD.decode(envelope["payload"].as_str().unwrap()).unwrap()).unwrap()
@@ -87,7 +85,7 @@ impl Attested {
 }
 
 /// Signs a statement with the author's key, without Glovebox.
-pub fn sign(statement: &Value, file: &Path) {
+pub(crate) fn sign(statement: &Value, file: &Path) {
     const TYPE: &str = "application/vnd.in-toto+json";
     let payload = statement.to_string();
     let mut envelope: Value = serde_json::from_str(&fs::read_to_string(file).unwrap()).unwrap();

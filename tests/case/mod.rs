@@ -1,31 +1,29 @@
 //! Test cases as data: a pipeline, a command, and the expected result. The conformance suites are tables of such cases.
 
-#![allow(dead_code, unreachable_pub, reason = "each suite includes this file and uses its part of it")]
-
 use crate::workbench::Workbench;
 use serde_json::Value;
 
 /// A pipeline, the command that runs it, and the expected result.
-pub struct Case {
+pub(crate) struct Case {
     /// Name of the case, which says what the case shows.
-    pub name: &'static str,
+    pub(crate) name: &'static str,
     /// Body of the graph. A node `start` and a node `done` are added before it, unless it has a start and an exit of
     /// its own.
-    pub graph: &'static str,
+    pub(crate) graph: &'static str,
     /// Script of the model. Empty for simulated answers.
-    pub script: &'static str,
+    pub(crate) script: &'static str,
     /// Additional arguments of the command.
-    pub flags: &'static [&'static str],
+    pub(crate) flags: &'static [&'static str],
     /// Expected exit code.
-    pub exit: i32,
+    pub(crate) exit: i32,
     /// `completed_nodes` without `start`, separated by spaces.
-    pub visited: &'static str,
+    pub(crate) visited: &'static str,
     /// Additional expectations.
-    pub facts: &'static [Fact],
+    pub(crate) facts: &'static [Fact],
 }
 
 /// An expectation about a file of the run or about the output.
-pub enum Fact {
+pub(crate) enum Fact {
     /// A text file of the run contains this text.
     Holds(&'static str, &'static str),
     /// A JSON file of the run has this text at this JSON pointer.
@@ -35,10 +33,10 @@ pub enum Fact {
 }
 
 /// The simplest case: an empty graph that succeeds.
-pub const PLAIN: Case = Case { name: "", graph: "", script: "", flags: &[], exit: 0, visited: "", facts: &[] };
+pub(crate) const PLAIN: Case = Case { name: "", graph: "", script: "", flags: &[], exit: 0, visited: "", facts: &[] };
 
 /// Runs a case and checks its expectations.
-pub fn check(case: &Case) {
+pub(crate) fn check(case: &Case) {
     let declared = if case.graph.contains("Mdiamond") { "" } else { "start [shape=Mdiamond]\n" };
     let ends = if case.graph.contains("Msquare") { "" } else { "done [shape=Msquare]\n" };
     let bench = Workbench::with_pipeline(&format!("digraph case {{\n{declared}{ends}{}\n}}\n", case.graph));
@@ -80,6 +78,6 @@ pub fn check(case: &Case) {
 }
 
 /// Checks all cases in order.
-pub fn check_all(cases: &[Case]) {
+pub(crate) fn check_all(cases: &[Case]) {
     cases.iter().for_each(check);
 }

@@ -5,8 +5,6 @@
 //! with `prelude.wat` into a component of the world in `world.wit`. `component.wat` is a complete component. No
 //! compiler for another target is needed.
 
-#![allow(dead_code, unreachable_pub)] // Each suite that includes this file uses a different part of it.
-
 use std::fs;
 use std::path::{Path, PathBuf};
 use wit_component::{ComponentEncoder, StringEncoding, embed_component_metadata};
@@ -22,20 +20,12 @@ const PRELUDE: &str = include_str!("prelude.wat");
 const RULES_PRELUDE: &str = include_str!("rules.wat");
 
 /// Returns the folder of this file.
-pub fn folder() -> PathBuf {
+pub(crate) fn folder() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/guests")
 }
 
-/// Returns the names of all behaviours in alphabetical order.
-pub fn names() -> Vec<String> {
-    let entries = fs::read_dir(folder()).unwrap().map(Result::unwrap).filter(|entry| entry.path().is_dir());
-    let mut names: Vec<String> = entries.map(|entry| entry.file_name().into_string().unwrap()).collect();
-    names.sort();
-    names
-}
-
 /// Builds the component of a behaviour.
-pub fn build(name: &str) -> Vec<u8> {
+pub(crate) fn build(name: &str) -> Vec<u8> {
     let folder = folder().join(name);
     let whole = folder.join("component.wat");
     if whole.exists() {
@@ -46,17 +36,17 @@ pub fn build(name: &str) -> Vec<u8> {
 }
 
 /// Builds a component from the fields of a core module.
-pub fn component(fields: &str) -> Vec<u8> {
+pub(crate) fn component(fields: &str) -> Vec<u8> {
     encode(&format!("(module\n{fields}\n{PRELUDE})"), "guest")
 }
 
 /// Builds a rule plugin from the functions `$lint` and `$transform` and the other fields that they need.
-pub fn rules(fields: &str) -> Vec<u8> {
+pub(crate) fn rules(fields: &str) -> Vec<u8> {
     encode(&format!("(module\n{fields}\n{RULES_PRELUDE})"), "rules")
 }
 
 /// Returns the fields of a rule plugin without findings that transforms every graph to this one.
-pub fn answering(graph: &str) -> String {
+pub(crate) fn answering(graph: &str) -> String {
     let quoted: String = graph.bytes().map(|byte| format!("\\{byte:02x}")).collect();
     format!(
         "(data (i32.const 8192) \"{quoted}\")\n(func $lint (param i32 i32))\n\

@@ -1,15 +1,13 @@
 //! The part of Rust's lexical structure that distinguishes code from comments, strings and character literals.
 
-#![allow(unreachable_pub, reason = "a module of one test suite")]
-
 /// Returns where a file's test module begins, or `None`.
-pub fn test_module(code: &str) -> Option<usize> {
+pub(crate) fn test_module(code: &str) -> Option<usize> {
     let marked = code.match_indices("#[cfg(test)]\nmod ").map(|(at, _)| at);
     marked.into_iter().find(|at| code[*at..].find('{') < code[*at..].find(';'))
 }
 
 /// Replaces comments, strings and character literals by spaces. Line breaks are kept.
-pub fn blank(text: &str) -> String {
+pub(crate) fn blank(text: &str) -> String {
     let bytes = text.as_bytes();
     let mut code = bytes.to_vec();
     let mut at = 0;

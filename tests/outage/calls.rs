@@ -5,16 +5,16 @@ use std::path::PathBuf;
 
 /// A call that has returned.
 #[derive(Debug)]
-pub struct Call {
-    pub name: String,
-    pub arguments: Vec<String>,
-    pub result: i64,
+pub(crate) struct Call {
+    pub(crate) name: String,
+    pub(crate) arguments: Vec<String>,
+    pub(crate) result: i64,
     /// Path of the descriptor that the call returned.
-    pub made: Option<PathBuf>,
+    pub(crate) made: Option<PathBuf>,
 }
 
 /// Returns all calls in the order in which they returned.
-pub fn read(log: &str) -> Vec<Call> {
+pub(crate) fn read(log: &str) -> Vec<Call> {
     let mut begun: HashMap<&str, String> = HashMap::new();
     let mut calls = Vec::new();
     for line in log.lines() {
@@ -72,33 +72,33 @@ fn split(text: &str) -> Option<(Vec<String>, &str)> {
 
 impl Call {
     /// Returns the number of an argument that is a descriptor.
-    pub fn descriptor(&self, index: usize) -> Option<i32> {
+    pub(crate) fn descriptor(&self, index: usize) -> Option<i32> {
         let argument = self.arguments.get(index)?;
         argument.split('<').next()?.parse().ok()
     }
 
     /// Returns the path of an argument that is a descriptor.
-    pub fn behind(&self, index: usize) -> Option<PathBuf> {
+    pub(crate) fn behind(&self, index: usize) -> Option<PathBuf> {
         let argument = self.arguments.get(index)?;
         let path = argument.split_once('<')?.1.strip_suffix('>')?;
         Some(PathBuf::from(path))
     }
 
     /// Returns the bytes of an argument that is a string.
-    pub fn text(&self, index: usize) -> Option<Vec<u8>> {
+    pub(crate) fn text(&self, index: usize) -> Option<Vec<u8>> {
         let quoted = self.arguments.get(index)?.strip_prefix('"')?;
         let quoted = quoted.strip_suffix('"').expect("strace wrote the text to its end");
         Some(unescape(quoted.as_bytes()))
     }
 
     /// Returns an argument that is a number.
-    pub fn number(&self, index: usize) -> Option<u64> {
+    pub(crate) fn number(&self, index: usize) -> Option<u64> {
         self.arguments.get(index)?.parse().ok()
     }
 
     /// Returns the path in an argument. If the argument before it is a descriptor of a folder, the path is relative to
     /// this folder.
-    pub fn path(&self, index: usize) -> Option<PathBuf> {
+    pub(crate) fn path(&self, index: usize) -> Option<PathBuf> {
         let path = PathBuf::from(String::from_utf8(self.text(index)?).ok()?);
         let folder = index.checked_sub(1).and_then(|before| self.behind(before));
         let path = folder.map_or(path.clone(), |folder| folder.join(&path));

@@ -14,7 +14,7 @@ const SECTOR: usize = 512;
 
 /// What happens to data that was not flushed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Loss {
+pub(crate) enum Loss {
     /// All of it is lost.
     Everything,
     /// A part of it survives, chosen by this seed.
@@ -54,10 +54,10 @@ type Names = BTreeMap<PathBuf, Entry>;
 
 /// The folder, as the processes see it and as it is durable on the disk.
 #[derive(Debug, Clone)]
-pub struct Disk {
+pub(crate) struct Disk {
     root: PathBuf,
     /// A file whose flushes have no effect, to show that the test detects this.
-    pub broken: Option<&'static str>,
+    pub(crate) broken: Option<&'static str>,
     names: Names,
     durable: Names,
     later: Vec<Rename>,
@@ -100,20 +100,20 @@ fn rename(names: &mut Names, change: &Rename) {
 }
 
 impl Disk {
-    pub fn new(root: &Path) -> Self {
+    pub(crate) fn new(root: &Path) -> Self {
         let (names, durable) = (Names::new(), Names::new());
         let (later, files, descriptors) = (Vec::new(), Vec::new(), HashMap::new());
         Self { root: root.to_owned(), broken: None, names, durable, later, files, descriptors }
     }
 
     /// Returns true for a call that makes data of this folder durable.
-    pub fn is_flush(&self, call: &Call) -> bool {
+    pub(crate) fn is_flush(&self, call: &Call) -> bool {
         matches!(call.name.as_str(), "fsync" | "fdatasync" | "syncfs")
             && call.behind(0).is_some_and(|path| self.has(&path))
     }
 
     /// Applies the effect of a call.
-    pub fn follow(&mut self, call: &Call) {
+    pub(crate) fn follow(&mut self, call: &Call) {
         if call.result < 0 {
             return;
         }
@@ -262,7 +262,7 @@ impl Disk {
     }
 
     /// Writes the folder to `to` in the state after a power failure.
-    pub fn lose_power(&self, loss: Loss, to: &Path) {
+    pub(crate) fn lose_power(&self, loss: Loss, to: &Path) {
         let mut dice = Dice(match loss {
             Loss::Everything => 0,
             Loss::Some(seed) => seed * 2 + 1,

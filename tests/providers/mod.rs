@@ -1,8 +1,6 @@
 //! A project whose model is `glovebox fake-llm`: its answers, the requests that it got, and the search for its key.
 
-#![allow(dead_code, unreachable_pub, reason = "each suite includes this file and uses its part of it")]
-
-pub mod stand_in;
+pub(crate) mod stand_in;
 
 use crate::workbench::{Answer, Workbench, glovebox_in};
 use serde_json::{Value, json};
@@ -12,83 +10,83 @@ use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 /// The key of the fake provider.
-pub const KEY: &str = "sk-7f3a9c51e2d84b06";
+pub(crate) const KEY: &str = "sk-7f3a9c51e2d84b06";
 
 /// Every wire format, by its name in `glovebox.toml`.
-pub const FAMILIES: [&str; 5] = ["openai", "anthropic", "gemini", "openai-compatible", "ollama"];
+pub(crate) const FAMILIES: [&str; 5] = ["openai", "anthropic", "gemini", "openai-compatible", "ollama"];
 
 /// One scripted answer.
 #[derive(Clone)]
-pub struct Turn(Value);
+pub(crate) struct Turn(Value);
 
 impl Turn {
-    pub fn text(text: &str) -> Self {
+    pub(crate) fn text(text: &str) -> Self {
         Self(json!({ "text": text }))
     }
 
-    pub fn tool(name: &str, arguments: Value) -> Self {
+    pub(crate) fn tool(name: &str, arguments: Value) -> Self {
         Self(json!({ "tool": [{ "name": name, "arguments": arguments }] }))
     }
 
     /// Returns an answer with several calls, each with `name` and `arguments`.
-    pub fn tools(calls: &[Value]) -> Self {
+    pub(crate) fn tools(calls: &[Value]) -> Self {
         Self(json!({ "tool": calls }))
     }
 
     /// Returns a call whose arguments are sent unchanged, even if they are not valid JSON.
-    pub fn raw(name: &str, arguments: &str) -> Self {
+    pub(crate) fn raw(name: &str, arguments: &str) -> Self {
         Self(json!({ "tool": [{ "name": name, "raw_arguments": arguments }] }))
     }
 
-    pub fn fill(self, bytes: usize) -> Self {
+    pub(crate) fn fill(self, bytes: usize) -> Self {
         self.with("fill_bytes", json!(bytes))
     }
 
-    pub fn endless(self) -> Self {
+    pub(crate) fn endless(self) -> Self {
         self.with("endless", json!(true))
     }
 
     /// Delays the answer by this many milliseconds.
-    pub fn after(self, delay_ms: u64) -> Self {
+    pub(crate) fn after(self, delay_ms: u64) -> Self {
         self.with("delay_ms", json!(delay_ms))
     }
 
-    pub fn error(name: &str) -> Self {
+    pub(crate) fn error(name: &str) -> Self {
         Self(json!({ "error": name }))
     }
 
-    pub fn usage(self, input: u64, output: u64) -> Self {
+    pub(crate) fn usage(self, input: u64, output: u64) -> Self {
         self.with("usage", json!({ "input": input, "output": output }))
     }
 
-    pub fn of(self, model: &str) -> Self {
+    pub(crate) fn of(self, model: &str) -> Self {
         self.with("model", json!(model))
     }
 
-    pub fn cut(self, how: &str) -> Self {
+    pub(crate) fn cut(self, how: &str) -> Self {
         self.with("cut", json!(how))
     }
 
-    pub fn saying(self, message: &str) -> Self {
+    pub(crate) fn saying(self, message: &str) -> Self {
         self.with("message", json!(message))
     }
 
     /// Sends the first piece of the answer and then nothing.
-    pub fn stall(self) -> Self {
+    pub(crate) fn stall(self) -> Self {
         self.with("stall", json!(true))
     }
 
-    pub fn repeat(self) -> Self {
+    pub(crate) fn repeat(self) -> Self {
         self.with("repeat", json!(true))
     }
 
     /// Uses the answer only for requests that contain this text.
-    pub fn when(self, text: &str) -> Self {
+    pub(crate) fn when(self, text: &str) -> Self {
         self.with("when", json!(text))
     }
 
     /// Allows the caller to repeat the request at once.
-    pub fn at_once(self) -> Self {
+    pub(crate) fn at_once(self) -> Self {
         self.with("retry_after", json!(0))
     }
 
@@ -99,17 +97,17 @@ impl Turn {
 }
 
 /// A project and the process of its provider.
-pub struct Bench {
+pub(crate) struct Bench {
     work: Workbench,
     provider: Child,
 }
 
 impl Bench {
-    pub fn new(pipeline: &str, family: &str, turns: &[Turn]) -> Self {
+    pub(crate) fn new(pipeline: &str, family: &str, turns: &[Turn]) -> Self {
         Self::priced(pipeline, family, turns, "price = { input = 3, output = 15 }")
     }
 
-    pub fn unpriced(pipeline: &str, family: &str, turns: &[Turn]) -> Self {
+    pub(crate) fn unpriced(pipeline: &str, family: &str, turns: &[Turn]) -> Self {
         Self::priced(pipeline, family, turns, "")
     }
 
@@ -132,59 +130,59 @@ impl Bench {
         Self { work, provider }
     }
 
-    pub fn write(&self, path: &str, text: &str) {
+    pub(crate) fn write(&self, path: &str, text: &str) {
         self.work.write(path, text);
     }
 
     /// Writes a binary file of the project.
-    pub fn write_bytes(&self, path: &str, bytes: &[u8]) {
+    pub(crate) fn write_bytes(&self, path: &str, bytes: &[u8]) {
         let file = self.work.project().join(path);
         std::fs::create_dir_all(file.parent().unwrap()).unwrap();
         std::fs::write(file, bytes).unwrap();
     }
 
-    pub fn project_folder(&self) -> std::path::PathBuf {
+    pub(crate) fn project_folder(&self) -> std::path::PathBuf {
         self.work.project()
     }
 
     /// Reads a file of the project.
-    pub fn project_text(&self, path: &str) -> String {
+    pub(crate) fn project_text(&self, path: &str) -> String {
         std::fs::read_to_string(self.work.project().join(path)).unwrap()
     }
 
     /// Makes a file of the project executable.
-    pub fn make_program(&self, path: &str) {
+    pub(crate) fn make_program(&self, path: &str) {
         use std::os::unix::fs::PermissionsExt;
         let file = self.work.project().join(path);
         std::fs::set_permissions(file, std::fs::Permissions::from_mode(0o755)).unwrap();
     }
 
-    pub fn run(&self) -> Answer {
+    pub(crate) fn run(&self) -> Answer {
         self.with_key(&["run", "pipeline.dot", "--run-id", "r"])
     }
 
-    pub fn resume(&self) -> Answer {
+    pub(crate) fn resume(&self) -> Answer {
         self.with_key(&["resume", "r"])
     }
 
-    pub fn with_key(&self, words: &[&str]) -> Answer {
+    pub(crate) fn with_key(&self, words: &[&str]) -> Answer {
         self.with_variables(words, &[("FAKE_KEY", KEY)])
     }
 
     /// Runs a command with these environment variables.
-    pub fn with_variables(&self, words: &[&str], variables: &[(&str, &str)]) -> Answer {
+    pub(crate) fn with_variables(&self, words: &[&str], variables: &[(&str, &str)]) -> Answer {
         Answer::of(self.work.bare(words).envs(variables.iter().copied()))
     }
 
     /// Starts a run, waits until the provider has got this many requests, and kills the run.
-    pub fn kill_run_after(&self, requests: usize) {
+    pub(crate) fn kill_run_after(&self, requests: usize) {
         let mut run = self.start_run(requests);
         run.kill().unwrap();
         run.wait().unwrap();
     }
 
     /// Starts a run, waits until it has written this many records, and kills it.
-    pub fn kill_run_at_record(&self, records: usize) {
+    pub(crate) fn kill_run_at_record(&self, records: usize) {
         let mut run = self.work.bare(&["run", "pipeline.dot", "--run-id", "r", "--json"]);
         let mut run = run.env("FAKE_KEY", KEY).stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
         let lines = BufReader::new(run.stdout.take().unwrap()).lines().take(records);
@@ -194,19 +192,19 @@ impl Bench {
     }
 
     /// As [`Self::kill_run_after`], but interrupts the run with SIGINT.
-    pub fn interrupt_run_after(&self, requests: usize) {
+    pub(crate) fn interrupt_run_after(&self, requests: usize) {
         self.interrupt(self.start_run(requests));
     }
 
     /// Interrupts a run with SIGINT and waits for its end.
-    pub fn interrupt(&self, mut run: Child) {
+    pub(crate) fn interrupt(&self, mut run: Child) {
         let sent = Command::new("kill").args(["-INT", &run.id().to_string()]).status();
         assert!(sent.unwrap().success());
         assert_eq!(run.wait().unwrap().code(), Some(130));
     }
 
     /// Starts a run and waits until the provider has got this many requests.
-    pub fn start_run(&self, requests: usize) -> Child {
+    pub(crate) fn start_run(&self, requests: usize) -> Child {
         let mut run = self.work.bare(&["run", "pipeline.dot", "--run-id", "r", "-q"]);
         let run = run.env("FAKE_KEY", KEY).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
         self.asked(requests);
@@ -214,7 +212,7 @@ impl Bench {
     }
 
     /// Waits until the provider has got this many requests.
-    pub fn asked(&self, requests: usize) {
+    pub(crate) fn asked(&self, requests: usize) {
         let began = Instant::now();
         while self.times_asked() < requests {
             assert!(began.elapsed() < Duration::from_secs(60), "asked {} times", self.times_asked());
@@ -222,31 +220,31 @@ impl Bench {
         }
     }
 
-    pub fn without_key(&self) -> Answer {
+    pub(crate) fn without_key(&self) -> Answer {
         self.glovebox(&["run", "pipeline.dot", "--run-id", "r"])
     }
 
-    pub fn glovebox(&self, words: &[&str]) -> Answer {
+    pub(crate) fn glovebox(&self, words: &[&str]) -> Answer {
         Answer::of(&mut self.work.bare(words))
     }
 
-    pub fn show(&self) -> Value {
+    pub(crate) fn show(&self) -> Value {
         self.glovebox(&["show", "r", "--json"]).ends(0).json()
     }
 
-    pub fn run_folder(&self) -> std::path::PathBuf {
+    pub(crate) fn run_folder(&self) -> std::path::PathBuf {
         self.work.run_folder("r")
     }
 
-    pub fn has_run(&self) -> bool {
+    pub(crate) fn has_run(&self) -> bool {
         self.work.run_folder("r").exists()
     }
 
-    pub fn read_in_run(&self, path: &str) -> String {
+    pub(crate) fn read_in_run(&self, path: &str) -> String {
         self.work.run_text("r", path)
     }
 
-    pub fn run_json(&self, path: &str) -> Value {
+    pub(crate) fn run_json(&self, path: &str) -> Value {
         self.work.run_json("r", path)
     }
 
@@ -257,7 +255,7 @@ impl Bench {
     }
 
     /// Returns the bodies of all requests so far.
-    pub fn requests(&self) -> Vec<String> {
+    pub(crate) fn requests(&self) -> Vec<String> {
         let log = std::fs::read_to_string(self.work.outside().join("log.ndjson")).unwrap();
         let body = |line: &str| serde_json::from_str::<Value>(line).unwrap()["body"].to_string();
         // The last line may be incomplete.
@@ -266,7 +264,7 @@ impl Bench {
 
     /// Checks that the key is neither in the project, nor in the run, nor in the body of a request.
     #[track_caller]
-    pub fn has_no_key(&self) {
+    pub(crate) fn has_no_key(&self) {
         let found = holding_key(&self.work.project());
         assert!(found.is_empty(), "the key is in {found:?}");
         assert!(self.requests().iter().all(|request| !request.contains(KEY)), "the key is in a request's body");

@@ -3,7 +3,7 @@
 use super::{Bench, Turn};
 
 /// Returns a pipeline whose only stage is a Python program. `more` are additional attributes of the node.
-pub fn pipeline(more: &str) -> String {
+pub(crate) fn pipeline(more: &str) -> String {
     format!(
         "digraph ship {{
   graph [goal=\"mend it\"]
@@ -17,7 +17,7 @@ pub fn pipeline(more: &str) -> String {
 }
 
 /// The first part of every stand-in.
-pub const PRELUDE: &str = r#"
+pub(crate) const PRELUDE: &str = r#"
 import json, os, sys, urllib.request, urllib.error
 URL, TOKEN, MODEL = (os.environ["MODEL_" + name] for name in ("GATEWAY_URL", "GATEWAY_TOKEN", "NAME"))
 def send(path, body, token=TOKEN, method="POST"):
@@ -35,7 +35,7 @@ def ask(text, path="/v1/messages", token=TOKEN, **more):
 "#;
 
 /// Creates a workbench with this stand-in as its agent program, and a provider with these answers.
-pub fn bench(more: &str, program: &str, turns: &[Turn]) -> Bench {
+pub(crate) fn bench(more: &str, program: &str, turns: &[Turn]) -> Bench {
     let bench = Bench::new(&pipeline(more), "anthropic", turns);
     bench.write("tools/agent.py", &format!("{PRELUDE}{program}"));
     bench.write("src/a.txt", "old\n");

@@ -1,7 +1,5 @@
 //! A program on a pseudo terminal, and a person who reads the screen and types.
 
-#![allow(dead_code, unreachable_pub, reason = "each suite includes this file and uses its part of it")]
-
 use std::fs::{File, OpenOptions};
 use std::io::{Read, Write};
 use std::process::{Child, Command, Stdio};
@@ -9,14 +7,14 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 /// A program on a pseudo terminal.
-pub struct Session {
+pub(crate) struct Session {
     keyboard: File,
     child: Child,
     shown: Arc<Mutex<String>>,
 }
 
 impl Session {
-    pub fn start(mut command: Command) -> Self {
+    pub(crate) fn start(mut command: Command) -> Self {
         use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
         let main = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY | OpenptFlags::CLOEXEC).unwrap();
         grantpt(&main).unwrap();
@@ -42,12 +40,12 @@ impl Session {
         Self { keyboard, child, shown }
     }
 
-    pub fn shown(&self) -> String {
+    pub(crate) fn shown(&self) -> String {
         self.shown.lock().unwrap().clone()
     }
 
     /// Waits until the output contains `words` at least `times` times.
-    pub fn waits_for(&self, words: &str, times: usize) -> &Self {
+    pub(crate) fn waits_for(&self, words: &str, times: usize) -> &Self {
         let began = Instant::now();
         while self.shown().matches(words).count() < times {
             assert!(began.elapsed() < Duration::from_secs(60), "no {words:?} in {}", self.shown());
@@ -56,18 +54,18 @@ impl Session {
         self
     }
 
-    pub fn types(&self, keys: &str) -> &Self {
+    pub(crate) fn types(&self, keys: &str) -> &Self {
         (&self.keyboard).write_all(keys.as_bytes()).unwrap();
         self
     }
 
-    pub fn interrupts(&self) -> &Self {
+    pub(crate) fn interrupts(&self) -> &Self {
         let child = rustix::process::Pid::from_child(&self.child);
         rustix::process::kill_process(child, rustix::process::Signal::INT).unwrap();
         self
     }
 
-    pub fn ends(mut self, code: i32) -> String {
+    pub(crate) fn ends(mut self, code: i32) -> String {
         let began = Instant::now();
         let ended = loop {
             match self.child.try_wait().unwrap() {

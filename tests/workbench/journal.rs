@@ -8,14 +8,14 @@ use std::path::{Path, PathBuf};
 
 /// How a run ended. It does not depend on how often the run was resumed.
 #[derive(Debug, PartialEq)]
-pub struct End {
-    pub last: Value,
-    pub visited: Value,
-    pub context: Value,
-    pub workspace: BTreeMap<String, String>,
+pub(crate) struct End {
+    pub(crate) last: Value,
+    pub(crate) visited: Value,
+    pub(crate) context: Value,
+    pub(crate) workspace: BTreeMap<String, String>,
 }
 
-pub fn end(run: &Path) -> End {
+pub(crate) fn end(run: &Path) -> End {
     let json = |name: &str| -> Value {
         let text = std::fs::read_to_string(run.join(name)).unwrap_or_else(|error| panic!("{name}: {error}"));
         serde_json::from_str(&text).unwrap()
@@ -47,13 +47,13 @@ fn read_tree(folder: &Path, prefix: &str, found: &mut BTreeMap<String, String>) 
 }
 
 /// Returns the key in the claim queue for the task of an event.
-pub fn task_of(event: &Value) -> String {
+pub(crate) fn task_of(event: &Value) -> String {
     let text = |key: &str| event[key].as_str().unwrap_or_default().to_owned();
     format!("{}/{}/{}#{}", event["generation"], text("branch"), text("node"), event["visit"])
 }
 
 /// Copies a run with only the first `kept` records of its journal, its blobs, and the project as its workspace.
-pub fn copy_prefix(bench: &Workbench, run: &PathBuf, kept: i64) {
+pub(crate) fn copy_prefix(bench: &Workbench, run: &PathBuf, kept: i64) {
     let original = bench.run_folder("r");
     std::fs::create_dir_all(run).unwrap();
     copy_tree(&original.join("blobs"), &run.join("blobs"));

@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 const DEPTH_MAX: usize = 4;
 
 /// Checks all runs below a folder.
-pub fn check_runs(folder: &Path) {
+pub(crate) fn check_runs(folder: &Path) {
     for run in runs(folder, 0) {
         let records: Vec<Record> = read(&run.join("progress.ndjson"));
         let lines: Vec<LivenessLine> = read(&run.join("liveness.ndjson"));

@@ -4,19 +4,17 @@
 //! user who runs it. All suites of one build share the cache of compiled components, because compiling a component
 //! takes a second.
 
-#![allow(dead_code, unreachable_pub, unused_imports, reason = "each suite includes this file and uses its part of it")]
-
-pub mod journal;
+pub(crate) mod journal;
 mod lives;
 mod not_run;
 
-pub use not_run::not_run;
+pub(crate) use not_run::not_run;
 use serde_json::Value;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 
 /// A valid pipeline with one stage.
-pub const LINEAR: &str = "digraph ship {
+pub(crate) const LINEAR: &str = "digraph ship {
   graph [goal=\"say hello\"]
   start [shape=Mdiamond]
   build [shape=box, prompt=\"Do: $goal\", allowed_write_paths=\"src/\"]
@@ -26,32 +24,32 @@ pub const LINEAR: &str = "digraph ship {
 ";
 
 /// A project folder and a folder next to it, both removed after the test.
-pub struct Workbench {
+pub(crate) struct Workbench {
     folder: tempfile::TempDir,
 }
 
 /// The exit code and output of a command.
-pub struct Answer {
-    pub code: i32,
-    pub stdout: String,
-    pub stderr: String,
+pub(crate) struct Answer {
+    pub(crate) code: i32,
+    pub(crate) stdout: String,
+    pub(crate) stderr: String,
     said: String,
 }
 
 /// Returns true if a program is on the search path.
-pub fn is_on_this_machine(program: &str) -> bool {
+pub(crate) fn is_on_this_machine(program: &str) -> bool {
     let path = std::env::var_os("PATH").unwrap_or_default();
     std::env::split_paths(&path).any(|folder| folder.join(program).is_file())
 }
 
 /// Returns the root of the repository.
-pub fn root() -> PathBuf {
+pub(crate) fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").canonicalize().unwrap()
 }
 
 /// Returns the folder of the standard library for components that `cargo xtask components` built, or `None` if the
 /// toolchain has one.
-pub fn wasm_sysroot() -> Option<PathBuf> {
+pub(crate) fn wasm_sysroot() -> Option<PathBuf> {
     let printed = |words: &[&str]| {
         let output = Command::new("rustc").current_dir(root()).args(words).output().unwrap();
         String::from_utf8(output.stdout).unwrap()
@@ -69,12 +67,12 @@ pub fn wasm_sysroot() -> Option<PathBuf> {
 }
 
 /// Returns the folder in which the commands of all workbenches store the user's key.
-pub fn state_dir() -> PathBuf {
+pub(crate) fn state_dir() -> PathBuf {
     Path::new(env!("CARGO_TARGET_TMPDIR")).join("state")
 }
 
 /// Returns a `glovebox` command in this folder, with the environment of the workbenches.
-pub fn glovebox_in(folder: &Path) -> Command {
+pub(crate) fn glovebox_in(folder: &Path) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_glovebox"));
     command.current_dir(folder).env_clear().stdin(Stdio::null());
     for name in ["PATH", "HOME", "CARGO_HOME", "RUSTUP_HOME", "RUSTUP_TOOLCHAIN", "TMPDIR"] {
@@ -90,57 +88,57 @@ pub fn glovebox_in(folder: &Path) -> Command {
 
 impl Workbench {
     /// Creates an empty project.
-    pub fn new() -> Self {
+    pub(crate) fn new() -> Self {
         let bench = Self { folder: tempfile::tempdir().unwrap() };
         std::fs::create_dir(bench.project()).unwrap();
         bench
     }
 
     /// Creates a project with this text as `pipeline.dot`.
-    pub fn with_pipeline(text: &str) -> Self {
+    pub(crate) fn with_pipeline(text: &str) -> Self {
         let bench = Self::new();
         bench.write("pipeline.dot", text);
         bench
     }
 
     /// Creates a project as a copy of a folder of the repository, without build output.
-    pub fn copy_of(folder: &str) -> Self {
+    pub(crate) fn copy_of(folder: &str) -> Self {
         let bench = Self::new();
         copy_tree(&root().join(folder), &bench.project());
         bench
     }
 
     /// Returns the folder of the project.
-    pub fn project(&self) -> PathBuf {
+    pub(crate) fn project(&self) -> PathBuf {
         self.folder.path().join("project")
     }
 
     /// Returns the folder that contains the project. No stage can see its other content.
-    pub fn outside(&self) -> &Path {
+    pub(crate) fn outside(&self) -> &Path {
         self.folder.path()
     }
 
     /// Writes a file of the project.
-    pub fn write(&self, path: &str, text: &str) {
+    pub(crate) fn write(&self, path: &str, text: &str) {
         let file = self.project().join(path);
         std::fs::create_dir_all(file.parent().unwrap()).unwrap();
         std::fs::write(file, text).unwrap();
     }
 
     /// Reads a file of the project.
-    pub fn read(&self, path: &str) -> String {
+    pub(crate) fn read(&self, path: &str) -> String {
         let file = self.project().join(path);
         std::fs::read_to_string(&file).unwrap_or_else(|error| panic!("{}: {error}", file.display()))
     }
 
     /// Returns true if the project has a file, folder or link with this path.
-    pub fn has(&self, path: &str) -> bool {
+    pub(crate) fn has(&self, path: &str) -> bool {
         self.project().join(path).symlink_metadata().is_ok()
     }
 
     /// Returns a command in the project. A run without a script gets simulated answers, since most suites are not about
     /// models.
-    pub fn command(&self, words: &[&str]) -> Command {
+    pub(crate) fn command(&self, words: &[&str]) -> Command {
         let mut command = self.bare(words);
         let is_run = words.first() == Some(&"run");
         let has_answers = words.iter().any(|word| word.starts_with("--script") || *word == "--simulate");
@@ -151,45 +149,45 @@ impl Workbench {
     }
 
     /// Returns a command in the project with exactly these arguments.
-    pub fn bare(&self, words: &[&str]) -> Command {
+    pub(crate) fn bare(&self, words: &[&str]) -> Command {
         let mut command = glovebox_in(&self.project());
         command.args(words);
         command
     }
 
     /// Runs a command in the project and waits for its end.
-    pub fn glovebox(&self, words: &[&str]) -> Answer {
+    pub(crate) fn glovebox(&self, words: &[&str]) -> Answer {
         Answer::of(&mut self.command(words))
     }
 
     /// Runs a command line of a README, given without its `glovebox`.
-    pub fn line(&self, line: &str) -> Answer {
+    pub(crate) fn line(&self, line: &str) -> Answer {
         Answer::of(&mut self.bare(&line.split_whitespace().collect::<Vec<_>>()))
     }
 
     /// Starts a command in the project with piped output.
-    pub fn start(&self, words: &[&str]) -> Child {
+    pub(crate) fn start(&self, words: &[&str]) -> Child {
         self.command(words).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap()
     }
 
     /// Returns the folder of a run.
-    pub fn run_folder(&self, run: &str) -> PathBuf {
+    pub(crate) fn run_folder(&self, run: &str) -> PathBuf {
         self.project().join(".glovebox/runs").join(run)
     }
 
     /// Reads a JSON file of a run.
-    pub fn run_json(&self, run: &str, path: &str) -> Value {
+    pub(crate) fn run_json(&self, run: &str, path: &str) -> Value {
         serde_json::from_str(&self.run_text(run, path)).unwrap()
     }
 
     /// Reads a text file of a run.
-    pub fn run_text(&self, run: &str, path: &str) -> String {
+    pub(crate) fn run_text(&self, run: &str, path: &str) -> String {
         let file = self.run_folder(run).join(path);
         std::fs::read_to_string(&file).unwrap_or_else(|error| panic!("{}: {error}", file.display()))
     }
 
     /// Returns every file of the project with its content, except for runs, to show that nothing was changed.
-    pub fn snapshot(&self) -> Vec<(String, Vec<u8>)> {
+    pub(crate) fn snapshot(&self) -> Vec<(String, Vec<u8>)> {
         let mut files = Vec::new();
         collect(&self.project(), &self.project(), &mut files);
         files
@@ -206,14 +204,14 @@ impl Drop for Workbench {
 
 impl Answer {
     /// Runs a command and waits for its end.
-    pub fn of(command: &mut Command) -> Self {
+    pub(crate) fn of(command: &mut Command) -> Self {
         let said = format!("{command:?}");
         let output = command.output().unwrap();
         Self::from_output(said, &output)
     }
 
     /// Waits for the end of a started command.
-    pub fn from_child(child: Child) -> Self {
+    pub(crate) fn from_child(child: Child) -> Self {
         Self::from_output("started command".to_owned(), &child.wait_with_output().unwrap())
     }
 
@@ -225,14 +223,14 @@ impl Answer {
 
     /// Checks the exit code.
     #[track_caller]
-    pub fn ends(&self, code: i32) -> &Self {
+    pub(crate) fn ends(&self, code: i32) -> &Self {
         assert_eq!(self.code, code, "{}", self.transcript());
         self
     }
 
     /// Checks that stdout or stderr contains `words`.
     #[track_caller]
-    pub fn says(&self, words: &str) -> &Self {
+    pub(crate) fn says(&self, words: &str) -> &Self {
         let found = self.stdout.contains(words) || self.stderr.contains(words);
         assert!(found, "expected {words:?} in {}", self.transcript());
         self
@@ -240,7 +238,7 @@ impl Answer {
 
     /// Checks that neither stdout nor stderr contains `words`.
     #[track_caller]
-    pub fn never_says(&self, words: &str) -> &Self {
+    pub(crate) fn never_says(&self, words: &str) -> &Self {
         let found = self.stdout.contains(words) || self.stderr.contains(words);
         assert!(!found, "unexpected {words:?} in {}", self.transcript());
         self
@@ -248,13 +246,13 @@ impl Answer {
 
     /// Parses stdout as one JSON document.
     #[track_caller]
-    pub fn json(&self) -> Value {
+    pub(crate) fn json(&self) -> Value {
         serde_json::from_str(&self.stdout).unwrap_or_else(|error| panic!("{error} in {}", self.transcript()))
     }
 
     /// Parses each line of stdout as JSON.
     #[track_caller]
-    pub fn json_lines(&self) -> Vec<Value> {
+    pub(crate) fn json_lines(&self) -> Vec<Value> {
         self.stdout
             .lines()
             .map(|line| serde_json::from_str(line).unwrap_or_else(|error| panic!("{error} in {}", self.transcript())))
@@ -267,7 +265,7 @@ impl Answer {
 }
 
 /// Copies a folder without build output and runs.
-pub fn copy_tree(from: &Path, to: &Path) {
+pub(crate) fn copy_tree(from: &Path, to: &Path) {
     std::fs::create_dir_all(to).unwrap();
     for entry in std::fs::read_dir(from).unwrap().map(Result::unwrap) {
         let (source, target) = (entry.path(), to.join(entry.file_name()));

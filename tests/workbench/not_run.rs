@@ -5,7 +5,7 @@ use std::io::Write as _;
 /// Prints that a test could not run, and why. `cargo xtask test` counts these lines and lists them in its summary. The
 /// text is written directly to stdout, so that the test harness does not capture it and the log of a passing test
 /// contains it.
-pub fn not_run(what: &str, why: &str) {
+pub(crate) fn not_run(what: &str, why: &str) {
     let first: String =
         why.lines().next().unwrap_or_default().chars().filter(|one| !one.is_control()).take(200).collect();
     let line = format!("\nnot run: {what}: {first}\n");

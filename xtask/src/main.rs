@@ -23,6 +23,7 @@ mod pytest;
 mod rustc;
 mod sources;
 mod sysroot;
+mod timing;
 mod wasm_std;
 
 use std::path::PathBuf;

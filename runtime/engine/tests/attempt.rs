@@ -1,10 +1,8 @@
 //! Tests one attempt: which changes of a stage to its copy reach the journal, and which never do.
 
-mod components;
-
+use crate::components::{agreed, assignment, catalog, component, config, host, pipeline, plan};
 use cap_std::ambient_authority;
 use cap_std::fs::Dir;
-use components::{agreed, assignment, catalog, component, config, host, pipeline, plan};
 use glovebox_engine::attempt::{AttemptSandbox, Prepared, Workbench, sweep};
 use glovebox_engine::driver::Assignment;
 use glovebox_engine::run::RunDir;

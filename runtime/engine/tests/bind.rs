@@ -1,8 +1,6 @@
 //! Tests the binding of pipelines, and that all problems are reported, each in its class.
 
-mod components;
-
-use components::{agreed, catalog, component, config, host, pipeline, plan, whole};
+use crate::components::{agreed, catalog, component, config, host, pipeline, plan, whole};
 use glovebox_host::llm::Script;
 use glovebox_pipeline::ir::NodeId;
 use glovebox_pipeline::transform::{ChangePlace, GraphChange, GraphChangeOp};

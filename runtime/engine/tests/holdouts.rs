@@ -1,13 +1,9 @@
 //! Tests hold-outs over a run: they are sealed before the first stage, searched for in every result and file of a
 //! stage, and disclosed to no builder.
 
-#![allow(clippy::unwrap_used, reason = "a test that cannot go on stops there")]
-
-mod components;
-
+use crate::components::{assignment, catalog, config, host, whole};
 use cap_std::ambient_authority;
 use cap_std::fs::Dir;
-use components::{assignment, catalog, config, host, whole};
 use glovebox_engine::attempt::{Prepared, Workbench};
 use glovebox_engine::driver::{Assignment, RunError};
 use glovebox_engine::run::{HoldoutError, Holdouts, NewRun, RunDir, Session};

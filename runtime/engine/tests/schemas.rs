@@ -16,7 +16,10 @@ fn published_schemas_are_current() {
             stale.push(name);
         }
     }
-    assert!(stale.is_empty(), "run `UPDATE_SCHEMAS=1 cargo test -p glovebox-engine --test schemas`: {stale:?} differ");
+    assert!(
+        stale.is_empty(),
+        "run `UPDATE_SCHEMAS=1 cargo test -p glovebox-engine --test engine schemas`: {stale:?} differ"
+    );
 }
 
 /// The keys of a line of `trace.jsonl` in the open implementation of the specification, by the line's type.

@@ -1,7 +1,5 @@
 //! Tests a run directory and its workspace: created, interrupted and opened again.
 
-#![expect(clippy::unwrap_used, reason = "a test that cannot go on says so")]
-
 use cap_std::ambient_authority;
 use cap_std::fs::Dir;
 use glovebox_engine::driver::{Assignment, RunError};
@@ -289,7 +287,7 @@ async fn a_run_killed_again_and_again_ends_as_if_it_had_not_been() {
     drop(place.create().await);
     let spawn = || {
         std::process::Command::new(std::env::current_exe().unwrap())
-            .args(["--exact", "child", "--nocapture"])
+            .args(["--exact", "session::child", "--nocapture"])
             .env(CHILD, place.folder.path())
             .stdout(std::process::Stdio::null())
             .stderr(std::process::Stdio::null())

@@ -6,6 +6,7 @@
 #![allow(clippy::unwrap_used)] // A benchmark may panic.
 
 #[path = "../../../tests/guests/mod.rs"]
+#[allow(dead_code, reason = "the suites of several crates use it")]
 mod guests;
 #[path = "../../../benches/table.rs"]
 mod table;

@@ -1,10 +1,6 @@
 //! Tests of the store of compiled components: stored code is used, and code that was tampered with is compiled again.
 
-#![allow(clippy::unwrap_used)] // A test may panic.
-
-#[path = "../../../tests/guests/mod.rs"]
-mod guests;
-
+use crate::guests;
 use glovebox_host::aot::AotCounts;
 use glovebox_host::component::LoadError;
 use glovebox_host::host::{Host, HostConfig};

@@ -1,9 +1,7 @@
 //! Tests of a guest's models and commands, and of the checks of its outcome: refusals, counts, receipts and claims.
 
-#![allow(clippy::unwrap_used)] // A test may panic.
-
-mod world;
-
+use crate::guests;
+use crate::world::*;
 use glovebox_host::call::{AttemptProgress, CallObserver, CommandGrant, CommandSetting, Progress};
 use glovebox_host::component::LoadError;
 use glovebox_host::llm::{Model, Script, TextGuard};
@@ -15,7 +13,6 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
-use world::*;
 
 #[test]
 fn a_malformed_outcome_fails_the_contract() {

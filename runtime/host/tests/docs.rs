@@ -1,7 +1,5 @@
 //! Tests that the documentation of limits agrees with the table of limits.
 
-#![allow(clippy::unwrap_used)] // A test may panic.
-
 use glovebox_record::limit::UNBOUNDED;
 use glovebox_record::{LimitName, LimitUnit};
 

@@ -3,18 +3,15 @@
 //! The guest `escapes` makes the raw calls. The table of attacks and the witness of the disk are those of the view's own tests, so
 //! that an attack has the same result through every interface.
 
-#![allow(clippy::unwrap_used)]
-
 #[path = "../../workspace/tests/view/fixture.rs"]
 #[allow(dead_code)]
 mod fixture;
-#[path = "../../../tests/guests/mod.rs"]
-mod guests;
 #[path = "../../workspace/tests/view/swap.rs"]
 mod swap;
 #[path = "../../workspace/tests/view/table.rs"]
 mod table;
 
+use crate::guests;
 use fixture::{Fixture, SECRET, scope};
 use glovebox_host::call::{Call, CallObserver, CommandGrant, FileSetting, FileSource, FileTier, Report};
 use glovebox_host::component::Component;

@@ -1,10 +1,7 @@
 //! Tests of inspecting a component's bytes, and of the messages for a component that cannot be used, which report all problems together.
 
-#![allow(clippy::unwrap_used)] // A test may panic.
-
-#[path = "../../../tests/guests/mod.rs"]
-mod guests;
-
+use crate::guests;
+use crate::world::guest_names;
 use glovebox_host::component::{LoadError, check_handler};
 use glovebox_host::grants::FileTier;
 use glovebox_host::host::{Host, HostConfig};
@@ -94,12 +91,12 @@ proptest! {
     /// Damaged bytes of a component are either read or refused, and never cause a panic.
     #[test]
     fn damaged_components_are_read_or_refused(
-        guest in 0..guests::names().len(),
+        guest in 0..guest_names().len(),
         edits in prop::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 0..8),
         length in any::<prop::sample::Index>(),
         is_cut in any::<bool>(),
     ) {
-        let mut bytes = guests::build(&guests::names()[guest]);
+        let mut bytes = guests::build(&guest_names()[guest]);
         for (index, byte) in edits {
             let at = index.index(bytes.len());
             bytes[at] = byte;

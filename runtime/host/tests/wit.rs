@@ -1,8 +1,6 @@
 //! Tests that the WIT interfaces do not change unnoticed: the imports of every world and the text of the WIT files are
 //! compared with committed files.
 
-#![allow(clippy::unwrap_used)] // A test may panic.
-
 use glovebox_host::interfaces::{ImportState, state_of};
 use std::fmt::Write as _;
 use std::fs;

@@ -12,7 +12,6 @@
 mod jailed;
 
 #[path = "../../../tests/workbench/not_run.rs"]
-#[allow(unreachable_pub, reason = "each suite includes this file")]
 mod not_run;
 
 use glovebox_hostile::battery;

@@ -4,13 +4,9 @@
 //! Only root can do this. If the test does not run as root, or the machine does not support the tier, it prints `not
 //! run:`.
 
-#![allow(clippy::unwrap_used, reason = "a test that is surprised stops there")]
 #![cfg(target_os = "linux")]
 
-#[path = "../../../tests/workbench/not_run.rs"]
-#[allow(unreachable_pub, reason = "each suite includes this file")]
-mod not_run;
-
+use crate::not_run;
 use glovebox_jail::jail::probe_tier;
 use glovebox_record::Tier;
 use std::fs;
@@ -64,7 +60,7 @@ fn a_set_user_id_bwrap_makes_the_same_walls() {
         assert!(mode & SETUID != 0 && !rustix::process::geteuid().is_root(), "{mode:o}");
         assert_eq!(probe_tier(Tier::Bwrap), Ok(()));
     } else if can_try() {
-        behind(&fs::read(BWRAP).unwrap(), 0o755 | SETUID, "a_set_user_id_bwrap_makes_the_same_walls");
+        behind(&fs::read(BWRAP).unwrap(), 0o755 | SETUID, "bwrap::a_set_user_id_bwrap_makes_the_same_walls");
     }
 }
 
@@ -76,6 +72,6 @@ fn what_a_bwrap_complains_of_is_in_the_reason() {
         assert!(reason.contains(expected), "{reason}");
     } else if can_try() {
         let program = b"#!/bin/sh\necho 'bwrap: setting up uid map: Permission denied' >&2\nexit 1\n";
-        behind(program, 0o755, "what_a_bwrap_complains_of_is_in_the_reason");
+        behind(program, 0o755, "bwrap::what_a_bwrap_complains_of_is_in_the_reason");
     }
 }

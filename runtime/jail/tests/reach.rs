@@ -1,8 +1,6 @@
 //! Hold-outs and the repository in a stage's jail: which stages see them, that no stage can change them, and what `git`
 //! shows.
 
-#![allow(clippy::unwrap_used, reason = "a test that cannot go on stops there")]
-
 use glovebox_jail::exec::{Command, Exit, Program};
 use glovebox_jail::jail::ExecPolicy;
 use glovebox_jail::jail::{Bind, Jail, JailSetting};

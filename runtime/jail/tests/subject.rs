@@ -1,11 +1,6 @@
 //! The program under test: started by `subject` from a verifier's jail, and separated from it.
 
-#![allow(clippy::unwrap_used, reason = "a test that cannot go on stops there")]
-
-#[path = "../../../tests/workbench/not_run.rs"]
-#[allow(unreachable_pub, reason = "each suite includes this file")]
-mod not_run;
-
+use crate::not_run;
 use glovebox_jail::exec::{Command, Exit, Program};
 use glovebox_jail::jail::ExecPolicy;
 use glovebox_jail::jail::{Jail, JailSetting, Source, probe_tier};

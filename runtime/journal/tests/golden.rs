@@ -4,8 +4,6 @@
 //! edit the events in `golden/journal.jsonl`, and run the test with `UPDATE_GOLDEN=1`, which writes the lines with new
 //! hashes.
 
-#![allow(clippy::unwrap_used, reason = "a test that is surprised stops there")]
-
 use glovebox_journal::event::{Digest, Event, EventText, Record, SCHEMA_VERSION, canonical, chain};
 use jiff::Timestamp;
 use serde_json::Value;

@@ -1,7 +1,5 @@
 //! Tests that an image in a tool's result is sent in the JSON of every wire format.
 
-#![allow(clippy::unwrap_used, reason = "a test that is surprised stops there")]
-
 use glovebox_models::ask::{body, estimated_input};
 use glovebox_models::chat::{Request, call_part, text_part};
 use glovebox_models::family::Family;

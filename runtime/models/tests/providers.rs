@@ -1,7 +1,5 @@
 //! Tests of every wire format against the scripted provider: the requests, the answers that are read, and the refusals.
 
-#![allow(clippy::unwrap_used, reason = "a test that is surprised stops there")]
-
 use glovebox_fake_llm::{Fake, FakeScript};
 use glovebox_models::ask::{AskResult, ask};
 use glovebox_models::chat::{Effort, Finish, Request, Settings, Tool, text_part};

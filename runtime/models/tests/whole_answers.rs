@@ -1,7 +1,5 @@
 //! Tests of the scripted provider's answers that are not streamed, in every wire format.
 
-#![allow(clippy::unwrap_used, reason = "a test that is surprised stops there")]
-
 use glovebox_fake_llm::{Fake, FakeScript};
 use serde_json::{Value, json};
 use std::io::{Read, Write};

@@ -38,7 +38,7 @@ use glovebox_host::host::Host;
 use glovebox_host::inspect::{Inspection, inspect, read_validated};
 use glovebox_host::llm::{Model, Provider, Script, TEST_PREFIX};
 use glovebox_pipeline::diagnostic::{Diagnostic, Severity};
-use glovebox_pipeline::ir::{Handler, HandlerKind, Node, NodeId, Pipeline, Role};
+use glovebox_pipeline::ir::{Handler, Node, NodeId, Pipeline, Role};
 use glovebox_pipeline::key;
 use glovebox_pipeline::reach::HoldoutReach;
 use glovebox_pipeline::transform::RuleReport;

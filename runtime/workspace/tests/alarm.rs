@@ -2,8 +2,6 @@
 //! each one, there is the work that an honest builder writes for the same task without having seen the suite: the
 //! program, its tests, notes. The examples of the repository are checked too.
 
-#![allow(clippy::unwrap_used, reason = "a test that cannot go on stops there")]
-
 use glovebox_record::scope::Entry;
 use glovebox_workspace::holdout::canary::{Canary, Leak, PublicSummary};
 use glovebox_workspace::holdout::seal;

@@ -1,7 +1,5 @@
 //! Sealed hold-outs: the copy, the commitment, its opening, and the leak check.
 
-#![allow(clippy::unwrap_used, reason = "a test that cannot go on stops there")]
-
 use glovebox_record::scope::Entry;
 use glovebox_workspace::holdout::canary::{Canary, Leak, PublicSummary};
 use glovebox_workspace::holdout::verify::{Deviation, SealDifference};

@@ -1,8 +1,6 @@
 //! A property test: a program does anything to its copy. After the commit, only allowed paths of the workspace differ,
 //! and they are equal to those of the copy.
 
-#![allow(clippy::unwrap_used, reason = "a test that cannot go on stops there")]
-
 use glovebox_record::Digest;
 use glovebox_record::path::ScopePath;
 use glovebox_record::scope::{Access, Entry, Scope};

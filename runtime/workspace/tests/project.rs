@@ -1,7 +1,5 @@
 //! The run's copy of a project, and applying changes to the user's project.
 
-#![allow(clippy::unwrap_used, reason = "a test that cannot go on stops there")]
-
 use glovebox_record::path::ScopePath;
 use glovebox_record::scope::Entry;
 use glovebox_record::{ChangeOp, Digest, FileChange};

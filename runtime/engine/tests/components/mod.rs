@@ -1,15 +1,6 @@
 //! Components with manifests, a host, and plans that use them, for the tests of binding and of attempts.
 
-#![allow(
-    dead_code,
-    unreachable_pub,
-    clippy::unwrap_used,
-    reason = "every suite that includes this file uses another part of it"
-)]
-
-#[path = "../../../../tests/guests/mod.rs"]
-mod guests;
-
+use crate::guests;
 use glovebox_engine::driver::Assignment;
 use glovebox_host::host::{Host, HostConfig};
 use glovebox_host::inspect::inspect;
@@ -31,14 +22,14 @@ const TOOL: &str = r#"{"filesystem":"none","commands":["*"]}"#;
 const CODERGEN: &str = r#"{"filesystem":"posix","read":["./"],"write":["./"],"commands":["*"],"model":true}"#;
 
 /// Returns the host that all tests of a suite share.
-pub fn host() -> Arc<Host> {
+pub(crate) fn host() -> Arc<Host> {
     static HOST: OnceLock<Arc<Host>> = OnceLock::new();
     let make = || Arc::new(Host::new(HostConfig::in_process(None, 4)).expect("host"));
     Arc::clone(HOST.get_or_init(make))
 }
 
 /// Builds a guest of `tests/guests` with this behaviour, and a manifest with this name and these wants.
-pub fn component(behaviour: &str, name: &str, wants: &str) -> Arc<[u8]> {
+pub(crate) fn component(behaviour: &str, name: &str, wants: &str) -> Arc<[u8]> {
     let manifest = format!(r#"{{"name":"{name}","version":"0.1.0","description":"","wants":{wants}}}"#);
     let mut bytes = guests::build(behaviour);
     let section = "glovebox:manifest";
@@ -57,7 +48,7 @@ pub fn component(behaviour: &str, name: &str, wants: &str) -> Arc<[u8]> {
 }
 
 /// Creates a catalog with built-in components and these plugins.
-pub fn catalog(plugins: &[(&str, Arc<[u8]>)]) -> Catalog {
+pub(crate) fn catalog(plugins: &[(&str, Arc<[u8]>)]) -> Catalog {
     let mut catalog = Catalog::default();
     catalog.builtins.insert("codergen".to_owned(), component("asks-model", "codergen", CODERGEN).to_vec().into());
     catalog.builtins.insert("tool".to_owned(), component("runs-command", "tool", TOOL).to_vec().into());
@@ -69,12 +60,12 @@ pub fn catalog(plugins: &[(&str, Arc<[u8]>)]) -> Catalog {
 }
 
 /// Parses a configuration.
-pub fn config(text: &str) -> Config {
+pub(crate) fn config(text: &str) -> Config {
     Config::parse(text, "glovebox.toml").unwrap_or_else(|problems| panic!("{problems:?}"))
 }
 
 /// Creates a lock file that agrees to what a configuration grants a plugin with these bytes.
-pub fn agreed(config: &Config, name: &str, bytes: &[u8]) -> Lock {
+pub(crate) fn agreed(config: &Config, name: &str, bytes: &[u8]) -> Lock {
     let inspection = inspect(bytes).expect("component");
     let plugin = LockedPlugin {
         name: name.to_owned(),
@@ -91,24 +82,29 @@ pub fn agreed(config: &Config, name: &str, bytes: &[u8]) -> Lock {
 }
 
 /// Parses a pipeline of one node between start and exit.
-pub fn pipeline(attributes: &str) -> Arc<Pipeline> {
+pub(crate) fn pipeline(attributes: &str) -> Arc<Pipeline> {
     whole(&format!("digraph g {{ s [shape=Mdiamond] n [{attributes}] e [shape=Msquare] s -> n -> e }}"))
 }
 
 /// Parses a pipeline from its text.
-pub fn whole(text: &str) -> Arc<Pipeline> {
+pub(crate) fn whole(text: &str) -> Arc<Pipeline> {
     let checked = glovebox_pipeline::check(Source::new(text), &glovebox_pipeline::Inputs::default());
     Arc::new(checked.pipeline.unwrap_or_else(|| panic!("{text}: {:?}", checked.diagnostics)))
 }
 
 /// Binds without a sandbox, as with the flag.
-pub fn plan(pipeline: &Arc<Pipeline>, catalog: &Catalog, config: &Config, lock: &Lock) -> Result<Plan, BindErrors> {
+pub(crate) fn plan(
+    pipeline: &Arc<Pipeline>,
+    catalog: &Catalog,
+    config: &Config,
+    lock: &Lock,
+) -> Result<Plan, BindErrors> {
     let options = BindOptions { no_sandbox: true, ..BindOptions::default() };
     bind(Arc::clone(pipeline), catalog, OperatorFiles { config, lock }, &host(), options)
 }
 
 /// Creates the first attempt of a node, on a branch in this state.
-pub fn assignment(node: &str, branch: Branch) -> Assignment {
+pub(crate) fn assignment(node: &str, branch: Branch) -> Assignment {
     let started = serde_json::json!({
         "schema_version": 1, "engine_version": "0.1.0", "run_id": "run-1", "generation": 0, "pipeline_name": "p", "goal": "",
         "pipeline_path": "pipeline.dot", "pipeline_digest": Digest::ZERO, "plan_digest": Digest::ZERO,

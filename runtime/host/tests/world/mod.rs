@@ -1,10 +1,6 @@
 //! Shared by the test suites: one host for the process, calls without grants, and expectations about their reports.
 
-#![allow(clippy::unwrap_used, dead_code, unreachable_pub)] // A test may panic; each suite uses another part.
-
-#[path = "../../../../tests/guests/mod.rs"]
-pub mod guests;
-
+use crate::guests;
 use glovebox_host::call::{Call, CallObserver, CommandGrant, FileTier, Report};
 use glovebox_host::component::Component;
 use glovebox_host::host::{Host, HostConfig};
@@ -15,7 +11,7 @@ use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, OnceLock};
 
 /// Guests with one test or more, in this suite or in the neighbouring ones. `every_guest_has_a_test` compares the list with the folders.
-pub const TESTED: &[&str] = &[
+pub(crate) const TESTED: &[&str] = &[
     "artifact-flood",
     "artifact-tricks",
     "asks-model",
@@ -46,14 +42,23 @@ pub const TESTED: &[&str] = &[
     "write-hog",
 ];
 
-pub struct World {
-    pub host: Host,
-    pub runtime: tokio::runtime::Runtime,
-    pub folder: tempfile::TempDir,
+/// Returns the names of all guests in alphabetical order.
+pub(crate) fn guest_names() -> Vec<String> {
+    let entries = std::fs::read_dir(guests::folder()).unwrap().map(Result::unwrap);
+    let folders = entries.filter(|entry| entry.path().is_dir());
+    let mut names: Vec<String> = folders.map(|entry| entry.file_name().into_string().unwrap()).collect();
+    names.sort();
+    names
+}
+
+pub(crate) struct World {
+    pub(crate) host: Host,
+    pub(crate) runtime: tokio::runtime::Runtime,
+    pub(crate) folder: tempfile::TempDir,
 }
 
 /// Returns the host of this process. There is only one, because starting a host and compiling take long.
-pub fn world() -> &'static World {
+pub(crate) fn world() -> &'static World {
     static WORLD: OnceLock<World> = OnceLock::new();
     WORLD.get_or_init(|| {
         let folder = tempfile::tempdir().unwrap();
@@ -63,12 +68,12 @@ pub fn world() -> &'static World {
     })
 }
 
-pub fn load(name: &str) -> Arc<Component> {
+pub(crate) fn load(name: &str) -> Arc<Component> {
     assert!(TESTED.contains(&name));
     world().host.load(&guests::build(name)).unwrap()
 }
 
-pub fn call(limits: &[(LimitName, u64)]) -> Call {
+pub(crate) fn call(limits: &[(LimitName, u64)]) -> Call {
     let mut bounds = Limits { wall_ms: 30_000, ..Limits::default() };
     bounds.replace(&limits.iter().copied().collect());
     let attempt = Attempt {
@@ -106,22 +111,22 @@ pub fn call(limits: &[(LimitName, u64)]) -> Call {
     }
 }
 
-pub fn execute(name: &str, call: Call) -> Report {
+pub(crate) fn execute(name: &str, call: Call) -> Report {
     let component = load(name);
     world().runtime.block_on(world().host.execute(&component, call))
 }
 
-pub fn run(name: &str, limits: &[(LimitName, u64)]) -> Report {
+pub(crate) fn run(name: &str, limits: &[(LimitName, u64)]) -> Report {
     execute(name, call(limits))
 }
 
-pub fn usage(report: &Report, name: LimitName) -> (u64, u64) {
+pub(crate) fn usage(report: &Report, name: LimitName) -> (u64, u64) {
     let found = report.usage.iter().find(|usage| usage.name == name).unwrap();
     (found.used.unwrap(), found.limit)
 }
 
 #[track_caller]
-pub fn expect_failure(report: &Report, class: FailureClass, code: &str) {
+pub(crate) fn expect_failure(report: &Report, class: FailureClass, code: &str) {
     let failure = report.outcome.failure.as_ref().unwrap_or_else(|| panic!("no failure: {report:?}"));
     assert_eq!(
         (report.outcome.status, failure.class, failure.code.as_str()),
@@ -131,7 +136,7 @@ pub fn expect_failure(report: &Report, class: FailureClass, code: &str) {
 }
 
 #[track_caller]
-pub fn expect_limit(report: &Report, name: LimitName) {
+pub(crate) fn expect_limit(report: &Report, name: LimitName) {
     expect_failure(report, FailureClass::Budget, &format!("limit/{name}"));
     assert_eq!(report.ending, Ending::LimitHit(name.to_string()));
     let (used, limit) = usage(report, name);

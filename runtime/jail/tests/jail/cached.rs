@@ -1,6 +1,6 @@
 //! Build caches in jails: kept for the same domain, never part of the workspace, and limited like everything on disk.
 
-use crate::fixture::{Fixture, never, output, shell};
+use super::fixture::{Fixture, never, output, shell};
 use glovebox_jail::exec::Exit;
 use glovebox_jail::jail::{Bind, Jail, probe_tier};
 use glovebox_record::scope::Entry;

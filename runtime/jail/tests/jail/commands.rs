@@ -1,6 +1,6 @@
 //! Commands: program, environment, input, working directory, session, and the stored part of their output.
 
-use crate::fixture::{argv, each, never, output, shell};
+use super::fixture::{argv, each, never, output, shell};
 use glovebox_jail::exec::{Command, ExecError};
 use glovebox_jail::jail::Bind;
 use glovebox_jail::jail::ExecPolicy;
@@ -197,7 +197,7 @@ fn commands_of_one_jail_see_each_others_files_and_so_do_we() {
 
 #[test]
 fn in_full_walls_nothing_else_of_the_host_exists() {
-    let fixture = crate::fixture::Fixture::new(Tier::Full);
+    let fixture = super::fixture::Fixture::new(Tier::Full);
     fs::write(fixture.at("secret"), "secret").unwrap();
     fs::write(fixture.at("project/secret"), "secret").unwrap();
     let jail = fixture.jail();

@@ -1,6 +1,6 @@
 //! How commands end: by exit, by a timeout, or with this program, and that none of their processes is left.
 
-use crate::fixture::{Fixture, argv, assert_silent, each, never, output, shell, tiers};
+use super::fixture::{Fixture, argv, assert_silent, each, never, output, shell, tiers};
 use glovebox_jail::exec::Command;
 use glovebox_jail::jail::{ExecPolicy, cancel};
 use glovebox_jail::lazy_jail::{LazyJail, START_OVERS_MAX, StartOverError};
@@ -251,7 +251,7 @@ fn a_host_that_dies_takes_its_commands_along() {
         let dir = tempfile::tempdir().unwrap();
         let note = dir.path().join("note");
         let mut host = std::process::Command::new(std::env::current_exe().unwrap())
-            .args(["--exact", "ends::victim", "--nocapture"])
+            .args(["--exact", "jail::ends::victim", "--nocapture"])
             .env(VICTIM, format!("{tier}:{}", note.display()))
             .stdout(std::process::Stdio::null())
             .stderr(std::process::Stdio::null())

@@ -1,6 +1,6 @@
 //! Resource limits of commands, and the names under which they are reported.
 
-use crate::fixture::{Fixture, each, never, shell};
+use super::fixture::{Fixture, each, never, shell};
 use glovebox_record::{CommandEnding, LimitName, Tier};
 
 #[test]
@@ -147,7 +147,7 @@ fn temporary_files_end() {
     let exit = jail.run(&shell("head -c 5000000 /dev/zero > /tmp/large"), &never()).unwrap();
     assert_ne!(exit.code, Some(0));
     let exit = jail.run(&shell("stat -c %s /tmp/large"), &never()).unwrap();
-    let bytes: u64 = crate::fixture::output(&exit).trim().parse().unwrap();
+    let bytes: u64 = super::fixture::output(&exit).trim().parse().unwrap();
     assert!(bytes <= 1 << 20);
 }
 

@@ -3,7 +3,7 @@
 //! The commands are this test program itself, run inside the jail as a client, so no other program is needed. The
 //! network outside is simulated: one server on the loopback stands for every public address.
 
-use crate::fixture::{Fixture, argv, never, output};
+use super::fixture::{Fixture, argv, never, output};
 use glovebox_jail::exec::{Command, Exit};
 use glovebox_jail::jail::{Bind, Jail};
 use glovebox_jail::proxy::dialer::{Dialer, start};
@@ -98,7 +98,7 @@ impl Stage {
     /// Returns the answer that a client inside the jail received.
     fn ask(&self, address: &str, bytes: &[u8]) -> String {
         let env = vec![(CLIENT.to_owned(), address.to_owned())];
-        let words = argv(&["client", "proxied::client", "--exact", "--nocapture"]);
+        let words = argv(&["client", "jail::proxied::client", "--exact", "--nocapture"]);
         let exit: Exit = self.jail.run(&Command { env, stdin: Some(bytes.to_vec()), ..words }, &never()).unwrap();
         let text = output(&exit);
         assert_eq!(exit.code, Some(0), "{text} {exit:?}");

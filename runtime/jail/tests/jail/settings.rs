@@ -1,6 +1,6 @@
 //! Settings that are refused before a jail exists.
 
-use crate::fixture::{Fixture, argv, never, output, shell};
+use super::fixture::{Fixture, argv, never, output, shell};
 use glovebox_jail::jail::{Bind, JailError};
 use glovebox_record::Tier;
 use std::fs;

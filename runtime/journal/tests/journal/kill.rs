@@ -35,7 +35,7 @@ fn what_was_acknowledged_outlives_a_kill_and_batches_stay_whole() {
     let mut acknowledged = 0;
     for round in 0..6u64 {
         let mut child = Command::new(std::env::current_exe().unwrap())
-            .args(["--exact", "kill::child", "--nocapture", "--test-threads=1"])
+            .args(["--exact", "journal::kill::child", "--nocapture", "--test-threads=1"])
             .env(CHILD, &place.path)
             .stdout(Stdio::piped())
             .stderr(Stdio::null())

@@ -1,7 +1,7 @@
 //! The table of escapes, tried directly on a view: the expected results, and the expected state of the disk.
 
-use crate::fixture::{Fixture, SECRET, listed};
-use crate::table::{
+use super::fixture::{Fixture, SECRET, listed};
+use super::table::{
     TABLE,
     Try::{self, *},
 };
@@ -89,10 +89,10 @@ fn every_attack_on_a_layer_is_refused_without_openat2() {
 fn every_attack_is_refused_after_the_layer_has_copies() {
     let prepared = |fixture: &Fixture| {
         let view = Arc::new(fixture.layered());
-        view.make_directory(&crate::fixture::path("out/made")).unwrap();
+        view.make_directory(&super::fixture::path("out/made")).unwrap();
         let keeps = OpenOptions { read: true, write: true, ..OpenOptions::default() };
         for file in ["out/own", "out/d/h.toml", "src/main.rs"] {
-            view.open_file(&crate::fixture::path(file), keeps).unwrap();
+            view.open_file(&super::fixture::path(file), keeps).unwrap();
         }
         view
     };
@@ -113,22 +113,22 @@ fn listings_show_only_what_exists_for_the_stage() {
         assert_eq!(names(&view, ""), ["Cargo.toml", "out", "ro", "scenarios", "src", "visible"]);
         assert_eq!(names(&view, "scenarios"), ["readme"]);
     }
-    let narrow = || crate::fixture::scope(&["src/lib.rs", "visible/v/deep"], &["out/"], &[]);
+    let narrow = || super::fixture::scope(&["src/lib.rs", "visible/v/deep"], &["out/"], &[]);
     for view in [fixture.view_with(narrow(), Default::default()), fixture.layered_with(narrow(), Default::default()).0]
     {
         assert_eq!(names(&view, ""), ["out", "src", "visible"]);
         assert_eq!(names(&view, "src"), ["lib.rs"]);
         assert_eq!(names(&view, "visible"), [""; 0]);
         assert_eq!(view.refusals().total(), 0);
-        assert_eq!(view.stat(&crate::fixture::path("visible/v")), Err(ViewError::NotFound));
-        assert_eq!(view.stat(&crate::fixture::path("ro/a")), Err(ViewError::NotFound));
+        assert_eq!(view.stat(&super::fixture::path("visible/v")), Err(ViewError::NotFound));
+        assert_eq!(view.stat(&super::fixture::path("ro/a")), Err(ViewError::NotFound));
     }
 }
 
 #[test]
 fn no_grant_is_named_where_none_would_help() {
     let fixture = Fixture::new();
-    let view = fixture.view_with(crate::fixture::scope(&["./"], &["out/"], &[]), Default::default());
+    let view = fixture.view_with(super::fixture::scope(&["./"], &["out/"], &[]), Default::default());
     let view = Arc::new(view.protecting(Protected::new(&["pipeline.dot"])));
     for attempt in [Write("pipeline.dot"), Write(".git/config"), MakeDirectory(".github/workflows")] {
         attempt.run(&view).unwrap_err();
@@ -143,10 +143,10 @@ fn no_grant_is_named_where_none_would_help() {
 #[test]
 fn no_directory_is_made_where_a_file_is_granted() {
     let fixture = Fixture::new();
-    let scope = crate::fixture::scope(&["./"], &["src/go.mod", "new/go.mod"], &[]);
+    let scope = super::fixture::scope(&["./"], &["src/go.mod", "new/go.mod"], &[]);
     let view = Arc::new(fixture.view_with(scope, Default::default()));
     let before = fixture.witness(&[]);
-    let at = crate::fixture::path;
+    let at = super::fixture::path;
     assert_eq!(view.write_file(&at("src/go.mod/inner.txt"), b"x"), Err(ViewError::NotPermitted));
     for path in ["src/go.mod", "src/go.mod/inner", "new/go.mod"] {
         assert!(view.make_directory(&at(path)).is_err(), "{path}");
@@ -175,7 +175,7 @@ fn an_absolute_path_outside_says_how_the_workspace_is_named() {
 #[test]
 fn refusals_name_the_grant() {
     let fixture = Fixture::new();
-    let narrow = crate::fixture::scope(&["src/"], &["out/", "src/main.rs"], &["scenarios/holdout/"]);
+    let narrow = super::fixture::scope(&["src/"], &["out/", "src/main.rs"], &["scenarios/holdout/"]);
     let view = Arc::new(fixture.view_with(narrow, Default::default()));
     for attempt in [Write("src/lib.rs"), Read("Cargo.toml"), Read("scenarios/holdout/h.toml"), MakeDirectory("src/new")]
     {
@@ -195,7 +195,7 @@ fn refusals_name_the_grant() {
              `allowed_write_paths=\"out/,src/main.rs,src/new/\"` on the node",
         ]
     );
-    let narrow = crate::fixture::scope(&["src/"], &["out/"], &[]);
+    let narrow = super::fixture::scope(&["src/"], &["out/"], &[]);
     let of_plugin = Arc::new(fixture.view_with(narrow, Default::default()).for_plugin(true));
     Write("src/lib.rs").run(&of_plugin).unwrap_err();
     assert_eq!(

@@ -1,8 +1,8 @@
 //! Compares a layer with a copied folder: the same operations have the same results, the same visible files and the
 //! same changes. Also tests what a layer stores, how much of it is in memory, and what happens to open files.
 
-use crate::fixture::{Fixture, listed, path, scope};
-use crate::model::{Operation, any_operation, perform};
+use super::fixture::{Fixture, listed, path, scope};
+use super::model::{Operation, any_operation, perform};
 use glovebox_record::scope::Scope;
 use glovebox_record::{Digest, FileChange, Limits};
 use glovebox_workspace::change::ChangeLimits;

@@ -1,7 +1,7 @@
 //! Random operations against a model: the view must return what the model expects, the disk must have the state of the
 //! model, and nothing outside the write scope may change.
 
-use crate::fixture::{Fixture, SECRET, path, scope};
+use super::fixture::{Fixture, SECRET, path, scope};
 use glovebox_workspace::view::{OpenOptions, View, ViewError};
 use proptest::prelude::*;
 use std::collections::BTreeMap;

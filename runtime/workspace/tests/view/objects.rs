@@ -1,7 +1,7 @@
 //! Objects that are not regular files or that a name reaches in an unexpected way: links, FIFOs, sockets, devices,
 //! holes, moved directories, huge listings.
 
-use crate::fixture::{Fixture, listed, path, scope};
+use super::fixture::{Fixture, listed, path, scope};
 use glovebox_record::Limits;
 use glovebox_record::scope::Scope;
 use glovebox_workspace::refusal::RefusalLog;

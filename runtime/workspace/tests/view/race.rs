@@ -1,7 +1,7 @@
 //! Operations through a directory while a thread of the host swaps it for symbolic links to forbidden places.
 
-use crate::fixture::{Fixture, SECRET, path, scope};
-use crate::swap::Swapping;
+use super::fixture::{Fixture, SECRET, path, scope};
+use super::swap::Swapping;
 use glovebox_workspace::view::{OpenOptions, View};
 use std::sync::Arc;
 use std::time::{Duration, Instant};

@@ -1,6 +1,6 @@
 //! A thread of the host that repeatedly swaps `out/d` for symbolic links to forbidden places.
 
-use crate::fixture::Fixture;
+use super::fixture::Fixture;
 use rustix::fs::{CWD, RenameFlags};
 use std::fs;
 use std::os::unix::fs::symlink;

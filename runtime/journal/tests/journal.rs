@@ -1,8 +1,6 @@
 //! Black-box tests of the SQLite journal: exclusive appends, fencing, group commit, corruption, and a process killed
 //! during an append.
 
-#![expect(clippy::unwrap_used, reason = "a test that cannot go on says so")]
-
 mod blobs;
 mod damage;
 mod disk;
@@ -21,46 +19,46 @@ use jiff::Timestamp;
 use std::path::PathBuf;
 
 /// A journal in a temporary folder.
-pub struct Place {
+pub(crate) struct Place {
     _folder: tempfile::TempDir,
-    pub path: PathBuf,
+    pub(crate) path: PathBuf,
 }
 
 impl Place {
-    pub fn make() -> Self {
+    pub(crate) fn make() -> Self {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("journal.sqlite");
         Self { _folder: folder, path }
     }
 
-    pub fn open(&self) -> SqliteLog {
+    pub(crate) fn open(&self) -> SqliteLog {
         SqliteLog::open(&self.path, RUN.into()).unwrap()
     }
 }
 
-pub fn note(text: &str) -> Event {
+pub(crate) fn note(text: &str) -> Event {
     Event::RunCanceled(RunCanceled { by: text.to_owned() })
 }
 
 /// The run id of every journal in these tests.
-pub const RUN: &str = "run";
+pub(crate) const RUN: &str = "run";
 
-pub fn task(node: &str) -> Task {
+pub(crate) fn task(node: &str) -> Task {
     Task { generation: 0, branch: BranchId::main(), node: node.into(), visit: 1, work: Work::Handler }
 }
 
-pub fn ready(node: &str) -> Event {
+pub(crate) fn ready(node: &str) -> Event {
     Event::StageReady(StageReady { task: task(node), ordinal: 1, due_at: None })
 }
 
 /// Appends events with an expectation about the head of the run, and reads the stored records.
-pub async fn append(log: &SqliteLog, head: u64, events: Vec<Event>) -> Result<Vec<Record>, PortError> {
+pub(crate) async fn append(log: &SqliteLog, head: u64, events: Vec<Event>) -> Result<Vec<Record>, PortError> {
     let stored = log.append(&RUN.into(), &[(StreamKey::Run, head)], Timestamp::now(), &events).await?;
     log.read(&RUN.into(), stored[0].seq, stored.len()).await
 }
 
 /// Returns every record of a journal.
-pub async fn records(log: &SqliteLog) -> Vec<Record> {
+pub(crate) async fn records(log: &SqliteLog) -> Vec<Record> {
     log.read(&RUN.into(), 1, usize::MAX).await.unwrap()
 }
 

@@ -3,8 +3,6 @@
 //! A third adapter needs one more line at the end of [`suite`]. Promises that only a store on disk can make are tested in
 //! `tests/journal`.
 
-#![expect(clippy::unwrap_used, reason = "a test that cannot go on says so")]
-
 mod blobs;
 mod log;
 mod queue;
@@ -20,14 +18,14 @@ use std::path::Path;
 use std::sync::Arc;
 
 /// An adapter under test, and the values that must live as long as it does.
-pub struct Under<L> {
-    pub log: Arc<L>,
-    pub run: RunId,
+pub(crate) struct Under<L> {
+    pub(crate) log: Arc<L>,
+    pub(crate) run: RunId,
     _folder: Option<tempfile::TempDir>,
 }
 
 /// An adapter that can be created with an empty journal.
-pub trait Adapter: RunLog + ClaimQueue + Sized + 'static {
+pub(crate) trait Adapter: RunLog + ClaimQueue + Sized + 'static {
     fn empty() -> Under<Self>;
 }
 
@@ -46,17 +44,17 @@ impl Adapter for SqliteLog {
 }
 
 impl<L: Adapter> Under<L> {
-    pub async fn append(&self, expect: &[(StreamKey, u64)], events: &[Event]) -> Result<Vec<Stored>, PortError> {
+    pub(crate) async fn append(&self, expect: &[(StreamKey, u64)], events: &[Event]) -> Result<Vec<Stored>, PortError> {
         self.log.append(&self.run, expect, Timestamp::now(), events).await
     }
 
-    pub async fn records(&self) -> Vec<Record> {
+    pub(crate) async fn records(&self) -> Vec<Record> {
         self.log.read(&self.run, 1, usize::MAX).await.unwrap()
     }
 }
 
 /// A blob store with the journal that makes its blobs durable, in a folder that only some adapters use.
-pub trait Blobs: Sized {
+pub(crate) trait Blobs: Sized {
     fn open(folder: &Path) -> Self;
     fn store(&self) -> &impl BlobStore;
     fn append(
@@ -71,7 +69,7 @@ pub trait Blobs: Sized {
 
 /// Journal and blobs in memory.
 #[derive(Default)]
-pub struct InMemory(MemoryLog, MemoryBlobs);
+pub(crate) struct InMemory(MemoryLog, MemoryBlobs);
 
 impl Blobs for InMemory {
     fn open(_: &Path) -> Self {
@@ -92,7 +90,7 @@ impl Blobs for InMemory {
 }
 
 /// Journal and small blobs in a database, large blobs in a folder.
-pub struct OnDisk(SqliteLog, DirBlobs);
+pub(crate) struct OnDisk(SqliteLog, DirBlobs);
 
 impl Blobs for OnDisk {
     fn open(folder: &Path) -> Self {
@@ -116,19 +114,19 @@ impl Blobs for OnDisk {
     }
 }
 
-pub fn note(text: &str) -> Event {
+pub(crate) fn note(text: &str) -> Event {
     Event::RunCanceled(RunCanceled { by: text.to_owned() })
 }
 
-pub fn task(node: &str) -> Task {
+pub(crate) fn task(node: &str) -> Task {
     Task { generation: 0, branch: BranchId::main(), node: node.into(), visit: 1, work: Work::Handler }
 }
 
-pub fn ready(node: &str, due_at: Option<Timestamp>) -> Event {
+pub(crate) fn ready(node: &str, due_at: Option<Timestamp>) -> Event {
     Event::StageReady(StageReady { task: task(node), ordinal: 1, due_at })
 }
 
-pub fn after(now: Timestamp, ms: i64) -> Timestamp {
+pub(crate) fn after(now: Timestamp, ms: i64) -> Timestamp {
     now.checked_add(SignedDuration::from_millis(ms)).unwrap()
 }
 
