@@ -42,6 +42,7 @@ const PUBLISHED: &[Published] = published! {
     "graph": "`glovebox graph --json`",
     "holdout-status": "`glovebox holdout status --json`",
     "holdout-verify": "`glovebox holdout verify --json`",
+    "liveness": "a line of `liveness.ndjson` of a run",
     "logs": "a line of `glovebox logs --json`",
     "ls": "`glovebox ls --json`",
     "manifest": "`manifest.json` of a run",
