@@ -4,6 +4,7 @@ use crate::row::{Limits, Payload, Proof, Row, Source};
 
 const METADATA: &str = "Landlock cannot restrict modes, owners, times and attributes";
 const NO_OWN_PROC: &str = "the machine's `/proc` is visible; if Glovebox runs as root, also its files for root";
+const OWN_DEVICES: &str = "`bwrap` cannot bind devices read-only; if Glovebox runs as root, commands own them";
 const LISTED: &str = "there is no process namespace: other processes' arguments are readable";
 
 #[rustfmt::skip]
@@ -35,6 +36,7 @@ pub(super) const ROWS: &[Row] = &[
     Row::new("symlink-write", Source::Sandbox(8), "write a file outside through a symbolic link", "view", Payload::Program(&["symlink-write", "{secret}", "{out}/through"])),
     Row::new("symlink-folder", Source::Pipeline(5), "write outside through a symbolic link to a folder", "view", Payload::Program(&["symlink-write", "{outside}", "{out}/folder-link", "secret.txt"])),
     Row::new("hardlink-outside", Source::Sandbox(11), "create a hard link in the workspace to a file outside", "view", Payload::Program(&["hardlink", "{secret}", "{out}/hard.txt", "write"])),
+    Row::new("chmod-device", Source::Sandbox(18), "change the mode of a device of the host", "read-only bind", Payload::Program(&["chmod", "/dev/zero", "666"])).landlock(METADATA).bwrap(OWN_DEVICES),
     Row::new("chmod-outside", Source::Sandbox(18), "change the mode of a file outside", "view", Payload::Program(&["chmod", "{secret}", "666"])).landlock(METADATA),
     Row::new("chown-outside", Source::Sandbox(18), "change the owner of a file outside", "view", Payload::Program(&["chown", "{secret}"])).landlock(METADATA),
     Row::new("utimes-outside", Source::Sandbox(18), "change the times of a file outside", "view", Payload::Program(&["utimes", "{secret}"])).landlock(METADATA),
