@@ -291,7 +291,7 @@ mod tests {
         for id in ids {
             std::fs::create_dir(folder.path().join(id)).unwrap();
             std::fs::write(folder.path().join(id).join(JOURNAL_FILE), "").unwrap();
-            std::thread::sleep(std::time::Duration::from_millis(15));
+            std::thread::sleep(Duration::from_millis(15));
         }
         folder
     }
