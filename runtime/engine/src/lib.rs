@@ -1,11 +1,12 @@
 //! Starts and drives a run.
 //!
 //! `Plan -run-> Event* -project-> files`. [`run`] creates a run directory, or opens that of a run that is resumed. [`driver`]
-//! is the loop: it takes a ready attempt, claims it, has [`attempt`] execute it, and appends the result with every
-//! decision that follows (crate `glovebox-state`) to the journal (crate `glovebox-journal`). [`inbox`] receives messages of
-//! people, and [`signals`] requests to stop. [`clock`] gives the times of records and deadlines. [`project`] writes the files of a run from its records, which it gets through
-//! [`follow`]; [`live`] passes on the output of commands while they run. [`merge_check`] refuses a merge of branches that
-//! together create a repository, and [`disk`] measures the disk space of a run.
+//! is the loop: it takes a ready attempt, claims it, has [`attempt`] execute it, and appends the result with every decision
+//! that follows (crate `glovebox-state`) to the journal (crate `glovebox-journal`). [`inbox`] receives messages of people,
+//! and [`signals`] requests to stop. [`clock`] gives the times of records and deadlines. [`project`] writes the files of a
+//! run from its records, which it gets through [`follow`]; [`live`] passes on the output of commands while they run.
+//! [`merge_check`] refuses a merge of branches that together create a repository, and [`disk`] measures the disk space of a
+//! run.
 //!
 //! A `stage.ready` event is also a queue entry. A claim appends `stage.started` on the condition that no other worker has
 //! done so. The sequence number of that record is the fencing token, which the commit expects. A worker that was suspended
