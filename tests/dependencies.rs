@@ -59,6 +59,25 @@ fn a_stage_that_may_write_everything_installs_packages_for_itself_only() {
     assert_eq!(bench.snapshot(), before);
 }
 
+/// Most tools create their cache with the first run (nyc, babel, vite, vitest).
+#[test]
+fn tools_create_their_caches_in_packages_with_the_first_run() {
+    for many in [false, true] {
+        let command = "mkdir -p node_modules/.cache/nyc && echo x > node_modules/.cache/nyc/x && \
+                       echo y > node_modules/.vite-temp/y && mkdir packages/web/node_modules/.vitest/z && \
+                       ! touch node_modules/new && ! touch node_modules/a/new && ! mkdir node_modules/.other && \
+                       ! mv node_modules other && test $(cat node_modules/a/index.js) = a";
+        let bench = bench(command, "", many);
+        bench.write("package.json", NODE);
+        bench.write("packages/web/package.json", NODE);
+        bench.write("packages/web/node_modules/c/index.js", "c");
+        bench.write("node_modules/a/index.js", "a");
+        let before = bench.snapshot();
+        run(&bench).ends(0).never_says("quarantined");
+        assert_eq!(bench.snapshot(), before);
+    }
+}
+
 #[test]
 fn packages_are_shown_read_only_and_not_copied() {
     for many in [false, true] {

@@ -31,22 +31,26 @@ pub(crate) fn beside(command: Command) -> Command {
     }
 }
 
-/// Changes a command so that it finds the programs of several packages, and their libraries. If these cannot be
-/// unpacked or mounted, the command runs unchanged.
-pub(crate) fn beside_packages(command: Command, packages: &[&str]) -> Command {
+/// Changes a command so that it finds the programs of several packages, and their libraries, and has a `/tmp` of its own.
+///
+/// # Errors
+/// The packages cannot be unpacked or mounted. The command must not run then: some sandboxes create folders such as `/tmp/.git`, which
+/// would change what every other program finds above its folders for temporary files.
+pub(crate) fn beside_packages(command: &Command, packages: &[&str]) -> Step<Command> {
     let folder = repository().join("target/peers/debian");
     let unpacked = || -> Step<()> {
         let mirror = debian::Mirror::open(&folder.join("apt"), &release()?)?;
         packages.iter().try_for_each(|package| mirror.unpack(package, &folder, |_| true))
     };
     let present = if folder.join("usr/bin/bwrap").exists() { Ok(()) } else { unpacked() };
-    match present.and_then(|()| tried(&folder.join("usr/bin"))) {
-        Ok(()) => behind(&folder.join("usr"), "/usr", &command),
-        Err(reason) => {
-            eprintln!("not here: {}: {reason}", packages.join(", "));
-            command
-        }
+    present.and_then(|()| tried(&folder.join("usr/bin")))?;
+    let mut apart = Command::new("sh");
+    apart.args(["-c", "mount -t tmpfs -o mode=1777 tmpfs /tmp && exec \"$@\"", "sh"]);
+    apart.arg(command.get_program()).args(command.get_args());
+    if let Some(folder) = command.get_current_dir() {
+        apart.current_dir(folder);
     }
+    Ok(behind(&folder.join("usr"), "/usr", &apart))
 }
 
 /// Returns the folder with the program. Unpacks it if it is not there yet.

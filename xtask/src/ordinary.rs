@@ -17,6 +17,8 @@ use std::process::ExitCode;
 
 /// File with the minimum number of passes of each tier.
 const FLOOR: &str = "tests/ordinary/floor.txt";
+/// The folder of the user who tries the behaviours in other sandboxes, since they get a `/tmp` of their own.
+const APART: &str = "/var/tmp";
 /// Columns of the longest id.
 const ID_COLUMNS: usize = 44;
 
@@ -73,7 +75,7 @@ fn results(user: &OrdinaryUser, place: &str, folder: &Path) -> Step<Results> {
     let mut command = user.command("xtask");
     command.args(["ordinary", "--in", place]).arg(folder);
     let is_own = place.starts_with("tier-");
-    let mut command = if is_own { bubblewrap::beside(command) } else { peers::beside(command) };
+    let mut command = if is_own { bubblewrap::beside(command) } else { peers::beside(&command)? };
     Ok(Results::parse(&capture(&mut command)?))
 }
 
@@ -131,7 +133,7 @@ impl Floor {
 
 /// Tries all behaviours without a sandbox, in tier `full` and in other sandboxes, and prints the results side by side.
 fn beside_peers() -> Step<()> {
-    let user = OrdinaryUser::new("ordinary", &["glovebox", "xtask"])?;
+    let user = OrdinaryUser::new_in(Path::new(APART), "ordinary", &["glovebox", "xtask"])?;
     let installed = peers::install();
     let mut columns: Vec<(&str, Results)> = Vec::new();
     for (name, place) in peers::COLUMNS {
@@ -144,6 +146,11 @@ fn beside_peers() -> Step<()> {
     for behaviour in table::all()? {
         let cells: String = columns.iter().map(|(_, found)| format!(" {:>15}", found.result(&behaviour.id))).collect();
         println!("{:ID_COLUMNS$}{cells}", behaviour.id);
+    }
+    for (name, found) in &columns {
+        for (id, (_, reason)) in found.0.iter().filter(|(_, (result, _))| result == "fail") {
+            println!("{name}: fail {id}: {reason}");
+        }
     }
     let all = table::all()?;
     let mut groups: Vec<&str> = all.iter().map(|behaviour| group(&behaviour.id)).collect();

@@ -22,7 +22,12 @@ pub(crate) struct OrdinaryUser {
 impl OrdinaryUser {
     /// Creates the user's folders, and copies programs of `target/debug` to them.
     pub(crate) fn new(name: &str, programs: &[&str]) -> Step<Self> {
-        let folder = std::env::temp_dir().join(format!("glovebox-{name}-{}", std::process::id()));
+        Self::new_in(&std::env::temp_dir(), name, programs)
+    }
+
+    /// As [`OrdinaryUser::new`], with the user's folders below a folder.
+    pub(crate) fn new_in(folder: &Path, name: &str, programs: &[&str]) -> Step<Self> {
+        let folder = folder.join(format!("glovebox-{name}-{}", std::process::id()));
         let is_root = at(Path::new("/proc/self"), fs::metadata("/proc/self"))?.uid() == 0;
         let user = Self { folder, is_root };
         let home = user.home();

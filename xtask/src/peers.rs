@@ -82,7 +82,10 @@ pub(crate) fn is_here(place: &str, folder: &Path) -> bool {
 }
 
 /// Changes a command so that it finds the programs of [`DEBIAN`].
-pub(crate) fn beside(command: Command) -> Command {
+///
+/// # Errors
+/// As [`bubblewrap::beside_packages`].
+pub(crate) fn beside(command: &Command) -> Step<Command> {
     bubblewrap::beside_packages(command, &DEBIAN)
 }
 
@@ -103,7 +106,9 @@ pub(crate) fn place(name: &str, folder: &Path) -> Step<Place> {
         }
         "sandbox-runtime" => {
             let settings = text(folder.join(SETTINGS_FILE));
-            (vec![text(program(folder, "srt")), "-s".to_owned(), settings, "-c".to_owned()], true)
+            // Without this variable, all trials share one folder for temporary files.
+            let words = ["env", "CLAUDE_CODE_TMPDIR={tmp}"].map(str::to_owned).into_iter();
+            (words.chain([text(program(folder, "srt")), "-s".to_owned(), settings, "-c".to_owned()]).collect(), true)
         }
         other => return Err(format!("there is no place `{other}`")),
     };

@@ -17,6 +17,13 @@ use std::path::{Path, PathBuf};
 
 /// Folders in a dependency that tools write: caches of bundlers and test runners.
 const WRITTEN: [&str; 5] = [".cache", ".vite", ".vite-temp", ".vitest", ".tmp"];
+/// Those of [`WRITTEN`] that `node_modules` gets even if no tool has created them yet, because most tools create theirs
+/// with the first run.
+const WRITTEN_FIRST: [&str; 4] = [".cache", ".vite", ".vite-temp", ".vitest"];
+/// Name of the folders that get [`WRITTEN_FIRST`].
+const PACKAGES: &str = "node_modules";
+/// Maximum number of folders that get [`WRITTEN_FIRST`]. Each takes several mounts.
+const PACKAGES_MAX: usize = 16;
 /// As [`WRITTEN`], but only in a Python virtual environment, where `tox` and `nox` write them. In other dependencies
 /// these can be names of packages.
 const WRITTEN_BY_TESTS: [&str; 2] = ["log", "tmp"];
@@ -28,9 +35,12 @@ const LAYERS_DIR: &str = "dependency-layers";
 /// Whether the commands of an attempt may write to dependencies.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum DependencyAccess {
-    /// Commands only read them.
+    /// Commands only read them, except for folders of caches that exist in them.
     ReadOnly,
-    /// Writes to those in the write scope go to a layer of the attempt. Only a tier that can mount an overlay has one.
+    /// As [`DependencyAccess::ReadOnly`], and folders of caches that do not exist are created in a layer of the attempt. Only
+    /// a tier that can mount an overlay has layers.
+    CachesLayered,
+    /// As [`DependencyAccess::CachesLayered`], and writes to dependencies in the write scope go to a layer of the attempt.
     Layered,
 }
 
@@ -48,10 +58,19 @@ pub struct Places<'p> {
 /// The dependencies that an attempt sees. The default is none.
 #[derive(Debug, Default)]
 pub struct Dependencies<'d> {
-    /// Path of each dependency, with the folder in the user's project and the layer over it.
-    shown: Vec<(&'d ScopePath, PathBuf, Option<BindLayer>)>,
+    shown: Vec<Shown<'d>>,
     /// Writable folders in the dependencies, each with the folder that takes the writes.
     written: Vec<(ScopePath, PathBuf)>,
+}
+
+/// A dependency that an attempt sees.
+#[derive(Debug)]
+struct Shown<'d> {
+    path: &'d ScopePath,
+    /// The folder in the user's project.
+    source: PathBuf,
+    layer: Option<BindLayer>,
+    is_writable: bool,
 }
 
 impl<'d> Dependencies<'d> {
@@ -76,34 +95,45 @@ impl<'d> Dependencies<'d> {
             }
             let is_environment = source.join("pyvenv.cfg").is_file();
             let by_tests = WRITTEN_BY_TESTS.iter().filter(|_| is_environment);
-            for name in WRITTEN.iter().chain(by_tests).filter(|name| is_folder(&source.join(name))) {
+            let there = WRITTEN.iter().chain(by_tests).filter(|name| is_folder(&source.join(name)));
+            let is_writable = access == DependencyAccess::Layered && scope.commits(path);
+            let is_first = access != DependencyAccess::ReadOnly && !is_writable && path.name() == Some(PACKAGES);
+            let is_absent = |name: &&&str| fs::symlink_metadata(source.join(name)).is_err();
+            let absent: Vec<&&str> = match is_first && found.layered() < PACKAGES_MAX {
+                true => WRITTEN_FIRST.iter().filter(is_absent).collect(),
+                false => Vec::new(),
+            };
+            for name in there.chain(absent.iter().copied()) {
                 let takes = places.attempt.join(WRITTEN_DIR).join(found.written.len().to_string());
                 let inside = path.join(name).map_err(io::Error::other)?;
                 fs::create_dir_all(&takes)?;
                 found.written.push((inside, takes));
             }
-            let layer = match access {
-                DependencyAccess::Layered if scope.commits(path) => {
-                    Some(make_layer(places.attempt, found.shown.len())?)
-                }
-                DependencyAccess::ReadOnly | DependencyAccess::Layered => None,
-            };
-            found.shown.push((path, source, layer));
+            let needs_layer = is_writable || !absent.is_empty();
+            let layer = needs_layer.then(|| make_layer(places.attempt, found.shown.len())).transpose()?;
+            if let Some(layer) = &layer {
+                absent.iter().try_for_each(|name| fs::create_dir(layer.upper.join(name)))?;
+            }
+            found.shown.push(Shown { path, source, layer, is_writable });
         }
         Ok(found)
     }
 
+    fn layered(&self) -> usize {
+        self.shown.iter().filter(|shown| shown.layer.is_some()).count()
+    }
+
     /// Returns the paths at which the dependencies are mounted, for [`crate::stage::ViewOverrides`].
     pub fn mount_points(&self) -> impl Iterator<Item = ScopePath> {
-        self.shown.iter().map(|(path, ..)| (*path).clone())
+        self.shown.iter().map(|shown| shown.path.clone())
     }
 
     /// Returns the mounts for a jail whose workspace is at `inside`, outer ones first.
     pub fn binds(&self, inside: &Path) -> Vec<Bind> {
-        let shown = self.shown.iter().map(|(path, source, layer)| Bind {
-            writable: layer.is_some(),
-            layer: layer.clone(),
-            ..Bind::read_only(source.clone(), inside.join(path.as_str()))
+        let shown = self.shown.iter().map(|shown| Bind {
+            writable: shown.is_writable,
+            layer: shown.layer.clone(),
+            ..Bind::read_only(shown.source.clone(), inside.join(shown.path.as_str()))
         });
         let written = self.written.iter();
         shown.chain(written.map(|(path, source)| Bind::writable(source.clone(), inside.join(path.as_str())))).collect()
@@ -111,7 +141,7 @@ impl<'d> Dependencies<'d> {
 
     /// Returns true if a folder is one of the dependencies.
     pub fn has(&self, folder: &Entry) -> bool {
-        self.shown.iter().any(|(path, ..)| *path == folder.path())
+        self.shown.iter().any(|shown| shown.path == folder.path())
     }
 }
 

@@ -323,8 +323,12 @@ fn layers(paths: &AttemptPaths) -> Result<Vec<PathBuf>, AttemptError> {
 fn dependency_access(env: &SandboxEnv, binding: &Binding, paths: &AttemptPaths) -> DependencyAccess {
     let node = paths.plan.pipeline.node(&paths.node);
     let names_writes = node.is_some_and(|node| node.access.allowed_write_paths.is_some());
-    let may_write = env.tier == Some(Tier::Full) && binding.keeps_writes() && paths.holdouts.is_empty();
-    if names_writes && may_write { DependencyAccess::Layered } else { DependencyAccess::ReadOnly }
+    let may_write = binding.keeps_writes() && paths.holdouts.is_empty();
+    match env.tier {
+        Some(Tier::Full) if names_writes && may_write => DependencyAccess::Layered,
+        Some(Tier::Full) => DependencyAccess::CachesLayered,
+        _ => DependencyAccess::ReadOnly,
+    }
 }
 
 /// Returns true if the project has a repository and the sandbox of commands can show one.

@@ -151,8 +151,9 @@ pub struct Bind {
     /// True if it may be missing on the host.
     #[serde(default)]
     pub optional: bool,
-    /// The folders of an overlay that takes what commands write below the path, so that the source never changes. Only for
-    /// a folder inside the workspace of [`Confinement::Full`].
+    /// The folders of an overlay over the source. It takes what commands write below the path, so that the source never
+    /// changes. If the bind is not writable, it only adds the content of its upper folder, such as mount points. Only for a
+    /// folder inside the workspace of [`Confinement::Full`].
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub layer: Option<BindLayer>,
 }

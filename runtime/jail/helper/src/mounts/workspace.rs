@@ -96,8 +96,13 @@ fn inner(mounted: &OwnedFd, workspace: &Workspace, bind: &Bind) -> Result<(), Fa
     match &bind.layer {
         // The descriptor names the checked folder, whatever a link at its path leads to.
         Some(BindLayer { upper, work }) => {
-            let target = format!("/proc/self/fd/{}", target.as_raw_fd());
-            overlay(Path::new(&target), std::slice::from_ref(&bind.source), upper, work)
+            let named = format!("/proc/self/fd/{}", target.as_raw_fd());
+            overlay(Path::new(&named), std::slice::from_ref(&bind.source), upper, work)?;
+            if bind.writable {
+                return Ok(());
+            }
+            let mounted = below(mounted, path).at(step())?;
+            attach(&mounted, &mounted, false, BindKind::Files).at(step())
         }
         None => attach(&source, &target, bind.writable, BindKind::Files).at(step()),
     }
