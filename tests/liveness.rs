@@ -1,5 +1,7 @@
 //! The liveness stream of a run with branches: signs of life beside the journal, a summary in it, and nothing for short stages.
 
+#![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test that is surprised stops there")]
+
 mod workbench;
 
 use serde_json::Value;

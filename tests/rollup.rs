@@ -1,6 +1,8 @@
 //! What a running fork is doing, without a look at its branches: `show`, `ls` and `live.json` name each branch, what runs in it, and
 //! what it waits for.
 
+#![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test that is surprised stops there")]
+
 mod workbench;
 
 use serde_json::Value;

@@ -1,5 +1,7 @@
 //! The stall watchdog with real commands: it ends a run of silent branches within its tolerance, and no run that is at work.
 
+#![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test that is surprised stops there")]
+
 mod providers;
 mod workbench;
 
