@@ -99,6 +99,7 @@ mod repositories;
 mod required_tool;
 mod restarts;
 mod retries;
+mod rollup;
 mod rule_plugins;
 mod rules;
 mod run_again;

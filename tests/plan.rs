@@ -108,10 +108,12 @@ fn plan_shows_what_doing_without_walls_would_mean() {
 fn plan_says_what_a_run_and_a_visit_could_use_up() {
     let bench = Workbench::with_pipeline(&LINEAR.replace("\"src/\"", "\"src/\", max_turns=7, timeout=\"90s\""));
     let shown = bench.glovebox(&["plan", "pipeline.dot"]);
-    shown.ends(0).says("model    yes\n  spend    200 steps, unlimited wall time, 10GiB of disk\n");
+    shown
+        .ends(0)
+        .says("model    yes\n  spend    200 steps, unlimited wall time, 10GiB of disk, 10m00s without progress\n");
     shown.says("model    yes\n  spend    7 turns, 1m30s per visit\n");
     let bound = bench.glovebox(&["plan", "pipeline.dot", "--max-steps", "9", "--max-wall-time", "2h"]);
-    bound.ends(0).says("  spend    9 steps, 2h00m, 10GiB of disk\n");
+    bound.ends(0).says("  spend    9 steps, 2h00m, 10GiB of disk, 10m00s without progress\n");
 }
 
 #[test]

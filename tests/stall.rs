@@ -1,5 +1,6 @@
 //! The stall watchdog with real commands: it ends a run of silent branches within its tolerance, and no run that is at work.
 
+use crate::providers::{Bench, Turn};
 use crate::workbench::{Answer, Workbench};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
@@ -86,4 +87,32 @@ fn a_run_that_was_suspended_is_not_stalled() {
     kill_process(process, Signal::CONT).unwrap();
     Answer::from_child(child).ends(0);
     assert!(!kinds(&bench, "r").contains(&"run.stalled".to_owned()));
+}
+
+const ASKS: &str = "digraph ship {
+  graph [goal=\"say hello\", stall_timeout_ms=3000]
+  start [shape=Mdiamond]
+  build [prompt=\"Do: $goal\", allowed_write_paths=\"src/\"]
+  exit [shape=Msquare]
+  start -> build -> exit
+}
+";
+
+#[test]
+fn a_model_that_answers_late_is_waited_for_and_named() {
+    let bench = Bench::new(ASKS, "openai", &[Turn::text("OUTCOME: SUCCESS").after(13_000)]);
+    let mut run = bench.start_run(1);
+    let deadline = Instant::now() + Duration::from_secs(60);
+    let waits = |show: &Value| show["branches_now"][0]["waits_for"] == "model";
+    while !waits(&bench.glovebox(&["show", "r", "--json"]).json()) {
+        assert!(Instant::now() < deadline, "no heartbeat names the model");
+        std::thread::sleep(Duration::from_millis(200));
+    }
+    bench.glovebox(&["show", "r"]).says("main at build waits for the model");
+    assert_eq!(run.wait().unwrap().code(), Some(0));
+    let records = bench.read_in_run("progress.ndjson");
+    assert!(!records.contains("run.stalled"), "{records}");
+    let ended = records.lines().find(|line| line.contains("\"kind\":\"stage.finished\"")).unwrap();
+    let liveness = &serde_json::from_str::<Value>(ended).unwrap()["event"]["liveness"];
+    assert!(liveness["waited_ms"]["model"].as_u64() >= Some(10_000), "{liveness}");
 }

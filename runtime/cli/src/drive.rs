@@ -76,7 +76,7 @@ pub async fn drive(run: &mut Run, folder: &RunFolder, mut reporter: Reporter, pr
     run.watch_output(reporter.output_watch());
     let driven = run.drive(&signals, attendance, |update| match update {
         Update::Record(record) => reporter.record(record),
-        Update::Liveness(_) => {}
+        Update::Liveness(line) => reporter.liveness(line),
         Update::Activity { branch, node, progress } => reporter.activity(branch, node, progress),
     });
     let driven = driven.await;

@@ -3,6 +3,7 @@
 //! This file knows the folders and names of runs. The submodules read their content, such as [`journal`], [`changes`]
 //! and [`recorded`].
 
+pub mod branches_now;
 pub mod changes;
 pub mod failure;
 mod folder;

@@ -1,4 +1,4 @@
-//! The clock of a run while one process drives it.
+//! The clock of a run while one process drives it (decision time-of-a-run).
 //!
 //! The clock begins with the time of the machine and then counts the time that has passed, so a step of the machine's clock changes
 //! neither a limit nor a wait. It never goes back: it begins no earlier than the last record of the run. Time in which the machine is

@@ -11,17 +11,15 @@ use glovebox_journal::liveness::{LivenessEvent, LivenessLine};
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::{self, Write};
 use std::sync::{Mutex, PoisonError};
+use tokio::sync::mpsc::Sender;
 
 /// Maximum length of the file in bytes. Lines that begin below this length are written completely.
 const FILE_BYTES_MAX: u64 = 1 << 20;
 
-/// A function of this process that gets each line.
-type OnLine<'a> = Box<dyn Fn(&LivenessLine) + 'a>;
-
 /// The liveness stream of a run that this process drives.
 pub struct LivenessStream<'a> {
     dir: &'a Dir,
-    on_line: OnLine<'a>,
+    lines: Sender<LivenessLine>,
     file: Mutex<StreamFile>,
 }
 
@@ -38,15 +36,15 @@ struct StreamFile {
 }
 
 impl<'a> LivenessStream<'a> {
-    /// Creates the stream of a run. `on_line` gets each line.
-    pub fn new(dir: &'a Dir, on_line: impl Fn(&LivenessLine) + 'a) -> Self {
-        Self { dir, on_line: Box::new(on_line), file: Mutex::default() }
+    /// Creates the stream of a run. `lines` gets each line, too. If the channel is full, lines are dropped.
+    pub fn new(dir: &'a Dir, lines: Sender<LivenessLine>) -> Self {
+        Self { dir, lines, file: Mutex::default() }
     }
 
     /// Writes lines about one attempt.
     pub(crate) fn write(&self, lines: &[LivenessLine]) {
         self.file.lock().unwrap_or_else(PoisonError::into_inner).write(self.dir, lines);
-        lines.iter().for_each(&self.on_line);
+        lines.iter().for_each(|line| drop(self.lines.try_send(line.clone())));
     }
 
     /// Writes the ends of branches that have a line.

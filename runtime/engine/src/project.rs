@@ -25,7 +25,7 @@ use glovebox_journal::event::{BranchId, Digest, Event, Record, RunId};
 use glovebox_journal::ports::{BlobStore, PortError};
 use glovebox_pipeline::ir::Pipeline;
 use glovebox_state::context::Context;
-use glovebox_state::evidence::Replay;
+use glovebox_state::evidence::{BranchNow, BranchesNow, Replay};
 use glovebox_state::run_state::RunState;
 use lines::Lines;
 use manifest::{FinalFile, ManifestFile, Totals};
@@ -135,6 +135,8 @@ pub struct Projector<B> {
     /// The files that wait to be written, by folder and name.
     waiting: BTreeMap<String, Files>,
     waiting_bytes: usize,
+    /// The branches of the run after the last record.
+    branches: BranchesNow,
     progress: Lines,
     trace: Lines,
     written: BytesWritten,
@@ -162,6 +164,7 @@ impl<B: BlobStore> Projector<B> {
             traced: BTreeMap::new(),
             waiting: BTreeMap::new(),
             waiting_bytes: 0,
+            branches: BranchesNow::default(),
             progress: Lines::new(PROGRESS_FILE),
             trace: Lines::new(TRACE_FILE),
             written: BytesWritten::default(),
@@ -248,6 +251,7 @@ impl<B: BlobStore> Projector<B> {
         self.waits_since.get_or_insert_with(Instant::now);
         (self.seq, self.has_ended) = (record.seq, state.verdict.is_some());
         self.trace_record(record, state)?;
+        self.branches.apply(record);
         self.progress.push_record(record).map_err(|source| json_error(PROGRESS_FILE, source))?;
         match &record.event {
             Event::RunStarted(started) => self.file("", MANIFEST_FILE, &ManifestFile::new(record, started))?,
@@ -414,13 +418,17 @@ impl<B: BlobStore> Projector<B> {
         }
     }
 
-    /// Returns the last event as a file. `None` if there was no event since the last write.
+    /// Returns the last event and the branches as a file. `None` if there was no event since the last write.
     fn live(&self) -> Result<Option<Vec<u8>>, ProjectError> {
         if self.progress.last().is_empty() {
             return Ok(None);
         }
-        let record: serde_json::Value =
-            serde_json::from_slice(self.progress.last()).map_err(|source| json_error(LIVE_FILE, source))?;
+        let failed = |source| json_error(LIVE_FILE, source);
+        let mut record: serde_json::Value = serde_json::from_slice(self.progress.last()).map_err(failed)?;
+        let branches: Vec<&BranchNow> = self.branches.branches().collect();
+        if !branches.is_empty() {
+            record["branches"] = serde_json::to_value(branches).map_err(failed)?;
+        }
         pretty(LIVE_FILE, &record).map(Some)
     }
 

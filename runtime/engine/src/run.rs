@@ -202,7 +202,8 @@ impl Run {
         let execute = async |assignment: Assignment| {
             bench.execute(&assignment).await.map_err(|error| Box::new(error) as Box<dyn Error + Send + Sync>)
         };
-        let liveness = LivenessStream::new(&bench.run.dir, |line| watcher.borrow_mut().liveness(line));
+        let (lines, signs) = mpsc::channel(HINTS_WAITING_MAX);
+        let liveness = LivenessStream::new(&bench.run.dir, lines);
         let mut follower = RunFollower {
             files: &files,
             liveness: &liveness,
@@ -216,6 +217,7 @@ impl Run {
         let driven = tokio::select! {
             driven = session.drive(&executor.plan, signals, limits, &mut follower, execute) => driven,
             never = show(&hints, &watcher) => match never {},
+            never = show_liveness(signs, &watcher) => match never {},
             never = keep_written(&files, &told) => match never {},
         };
         // This is done even if the run cannot continue.
@@ -427,6 +429,17 @@ async fn show<W: FnMut(Update<'_>)>(
 ) -> Infallible {
     while let Some(hint) = poll_fn(|context| hints.borrow_mut().poll_recv(context)).await {
         watcher.borrow_mut().activity(&hint);
+    }
+    std::future::pending().await
+}
+
+/// Shows the lines of the liveness stream for as long as the future is polled.
+async fn show_liveness<W: FnMut(Update<'_>)>(
+    mut signs: Receiver<LivenessLine>,
+    watcher: &RefCell<Watcher<W>>,
+) -> Infallible {
+    while let Some(line) = signs.recv().await {
+        watcher.borrow_mut().liveness(&line);
     }
     std::future::pending().await
 }

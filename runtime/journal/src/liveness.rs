@@ -1,7 +1,8 @@
 //! The liveness stream of a run: signs of life of attempts, beside the journal.
 //!
 //! The stream is for people and other programs that watch a run. It may be lost and is bounded, and no decision is based on it. A line has
-//! counts and never text. [`check`] holds it to the life of an attempt: nothing of an attempt comes after its end.
+//! counts and never text. [`check`] holds it to the life of an attempt: nothing of an attempt comes after its end
+//! (decision nothing-after-an-end).
 
 use crate::event::{Attempt, AttemptId, BranchId, Event, NodeId, Record, time_format};
 use glovebox_record::WaitKind;

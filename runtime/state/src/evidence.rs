@@ -18,6 +18,7 @@ mod receipt;
 mod recovery;
 mod replay;
 mod rows;
+mod running;
 mod startup;
 mod summary;
 #[cfg(test)]
@@ -34,6 +35,7 @@ pub use recovery::{GrantedFile, RecoveryDecision};
 pub use replay::Replay;
 pub use rows::is_first;
 pub use rows::{DroppedChecks, FailedBranch, QuarantinedFile, RefusedRequest, UnmatchedEntry, UnverifiedStage, Visit};
+pub use running::{BranchNow, BranchPhase, BranchWait, BranchesNow};
 pub use startup::StartupFile;
 pub use summary::{ModelUse, RunAccess, RunEnd, RunFiles, RunProof, RunStatus, RunSummary};
 pub use verdict::{ExitShape, JournalHead, NodeTraffic, VerdictFile};
@@ -135,6 +137,7 @@ impl RunSummary {
         let started_at = *self.started_at.get_or_insert(record.at);
         self.duration_ms = record.at.duration_since(started_at).as_millis().try_into().unwrap_or(0);
         self.head = JournalHead { records: record.seq, hash: record.hash };
+        self.now.apply(record);
         match &record.event {
             Event::RunStarted(run) => self.start(run),
             Event::StageFinished(stage) => self.finish_stage((**stage).clone()),
@@ -162,6 +165,7 @@ impl RunSummary {
     pub fn is_running(&mut self, now: Timestamp) {
         if matches!(self.status, RunStatus::Unfinished | RunStatus::Paused) {
             self.status = RunStatus::Running;
+            self.branches_now = self.now.branches().cloned().collect();
             let began = self.started_at.unwrap_or(now);
             self.duration_ms = now.duration_since(began).as_millis().try_into().unwrap_or(0);
         }

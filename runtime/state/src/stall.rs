@@ -1,4 +1,4 @@
-//! Decides whether a run makes no progress any more.
+//! Decides whether a run makes no progress any more (decision stalls-end-a-run).
 //!
 //! One clock watches the whole run. A sign of life of any watched branch resets it, and so does a wait that the host
 //! knows. Watched are the branches with a running attempt that nobody has canceled. This needs no case for a join

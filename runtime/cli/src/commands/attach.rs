@@ -6,6 +6,7 @@ use crate::commands::control::{LOOK_EVERY, read, refuse_killed};
 use crate::drive;
 use crate::exit::{CommandResult, Exit};
 use crate::runs;
+use crate::runs::branches_now::StreamReader;
 use crate::runs::journal;
 use crate::runs::recorded;
 use crate::runs::running_outputs::RunningOutputs;
@@ -24,7 +25,7 @@ pub fn attach(arguments: &AttachArguments) -> CommandResult {
     let format = ProgressFormat::choose(arguments.json, false);
     let pipeline = recorded::read(&run, &journal::current_start(&run, &records)?)?.pipeline;
     let mut reporter = Reporter::new(format, &pipeline);
-    let mut outputs = RunningOutputs::open(&run)?;
+    let (mut outputs, mut signs) = (RunningOutputs::open(&run)?, StreamReader::default());
     // A board shows the state of every node, so it needs all records.
     let is_whole = arguments.all || format == ProgressFormat::Live;
     let mut told = if is_whole { 0 } else { records.len() };
@@ -43,6 +44,7 @@ pub fn attach(arguments: &AttachArguments) -> CommandResult {
                 reporter.output(&attempt.task.node, bytes);
             }
         });
+        signs.read(&run).iter().for_each(|line| reporter.liveness(line));
         let began = Instant::now();
         let is_live = runs::is_live(&run);
         // The records are read after `is_live`: if no process drives the run, no record is added later.

@@ -5,6 +5,7 @@
 use crate::arguments::ListArguments;
 use crate::exit::{CommandResult, Exit};
 use crate::runs::index::{self, ListedRun};
+use crate::terminal::branches_now;
 use crate::terminal::paint::{Colour, Paint};
 use crate::terminal::{self, about, ago, duration, pager, summary, visible};
 use jiff::Timestamp;
@@ -71,6 +72,9 @@ fn table(runs: &[ListedRun], paint: Paint) -> String {
             duration(run.duration_ms),
             visible::line(rest)
         ));
+        if !run.branches.is_empty() {
+            text.push_str(&format!("{:width$} {}\n", "", branches_now::in_one_line(&run.branches)));
+        }
     }
     text
 }

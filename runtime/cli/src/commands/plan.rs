@@ -389,7 +389,7 @@ fn spend_of_all(file: &PlanFile<'_>) -> String {
     let parallel = file.parallel_max.map(|most| format!(", {} at a time", terminal::counted(most, "stage")));
     let parallel = parallel.unwrap_or_default();
     let steps = terminal::counted(usize::try_from(file.steps_max).unwrap_or(usize::MAX), "step");
-    format!("{steps}, {wall}{}{tokens}{cost}{disk}{parallel}", silence(file))
+    format!("{steps}, {wall}{tokens}{cost}{disk}{parallel}{}", silence(file))
 }
 
 /// Returns the maximum time without progress.

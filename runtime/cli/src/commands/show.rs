@@ -6,6 +6,7 @@ use crate::exit::{CommandResult, Exit, Stop};
 use crate::exports::reports;
 use crate::runs;
 use crate::runs::RunFolder;
+use crate::runs::branches_now;
 use crate::runs::changes;
 use crate::runs::failure::{self, OUTPUTS};
 use crate::runs::journal;
@@ -54,6 +55,7 @@ fn show_run(arguments: &ShowArguments, run: &RunFolder, journal: OpenJournal) ->
     let verified = journal.close();
     if runs::is_live(run) {
         found.is_running(jiff::Timestamp::now());
+        branches_now::note(run, &mut found.branches_now);
     }
     let terms = journal::current_start(run, &verified.records)?;
     let new = changes::new_configuration(run, &terms.workspace.base_digest, &found)?;

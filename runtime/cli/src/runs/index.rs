@@ -4,7 +4,7 @@
 //! verified. The cache can be deleted at any time. The cache is used only if it has a MAC of the user's key. A row of
 //! the cache is used only while the run's journal is the same file with the same times.
 
-use super::{RunFolder, is_live, list, remove, short};
+use super::{RunFolder, branches_now, is_live, list, remove, short};
 use crate::exit::Stop;
 use crate::runs::journal;
 use crate::user_key;
@@ -13,7 +13,7 @@ use glovebox_engine::attempt::exchanges::HeldCost;
 use glovebox_journal::event::time_format;
 use glovebox_journal::sqlite::Provenance;
 use glovebox_record::spend::SpendTotals;
-use glovebox_state::evidence::{RunStatus, RunSummary};
+use glovebox_state::evidence::{BranchNow, RunStatus, RunSummary};
 use glovebox_workspace::regular_file::{self, Links};
 use glovebox_workspace::run_folder::JOURNAL_FILE;
 use glovebox_workspace::tree;
@@ -86,6 +86,9 @@ pub struct ListedRun {
     pub started: Option<Timestamp>,
     /// Milliseconds from the start to the last record, or to now if the run is running.
     pub duration_ms: u64,
+    /// The branches of a running run, with what each executes and waits for; absent otherwise.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub branches: Vec<BranchNow>,
     /// Size of the run's folder on disk in bytes; null while the run is running.
     pub bytes: Option<u64>,
     /// Cost of the model calls that the records contain.
@@ -219,6 +222,7 @@ fn row(run: &RunFolder, key: Option<&UserKey>) -> ListedRun {
         status: RunState::Unreadable,
         started: None,
         duration_ms: 0,
+        branches: Vec::new(),
         bytes: None,
         spent: SpendTotals::default(),
         held: None,
@@ -258,6 +262,7 @@ fn row(run: &RunFolder, key: Option<&UserKey>) -> ListedRun {
         status,
         started,
         duration_ms,
+        branches: if is_live { branches_now::read(run) } else { Vec::new() },
         bytes,
         spent,
         held,

@@ -165,6 +165,7 @@ mod tests {
             status,
             started: Some(started),
             duration_ms: 60_000,
+            branches: Vec::new(),
             bytes: None,
             spent: SpendTotals::default(),
             held: None,

@@ -6,11 +6,12 @@
 use crate::terminal::paint::{Colour, Paint};
 use crate::terminal::{colours, counted, duration, lines, order, visible};
 use glovebox_host::call::Progress;
-use glovebox_journal::event::{Attempt, Event, NodeId, Record, RunFinished, StageFinished, Work};
+use glovebox_journal::event::{Attempt, BranchId, Event, NodeId, Record, RunFinished, StageFinished, Task, Work};
+use glovebox_journal::liveness::{LivenessEvent, LivenessLine};
 use glovebox_pipeline::ir::Pipeline;
-use glovebox_record::{Status, Tokens};
+use glovebox_record::{Status, Tokens, WaitKind};
 use std::collections::BTreeMap;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 
 /// Minimum number of lines of a view: a head, a node, and two folds.
@@ -25,6 +26,9 @@ const OUTPUT_BYTES_MAX: usize = 1 << 10;
 const OUTPUT_ROOM_MIN: usize = 6;
 /// Begins a line of output.
 const OUTPUT_INDENT: &str = "     ";
+
+/// Minimum time without a heartbeat that is shown. A heartbeat comes every ten seconds.
+const SILENCE_SHOWN_MIN: Duration = Duration::from_secs(25);
 
 /// The screen on which a view is drawn.
 #[derive(Debug, Clone, Copy)]
@@ -68,6 +72,18 @@ struct Row {
     text: String,
     /// The last bytes of output of the node's running command.
     output: Vec<u8>,
+    /// The node's running attempt; `None` if there is none.
+    attempt: Option<RunningAttempt>,
+}
+
+/// The circumstances of a running attempt.
+#[derive(Debug, Clone)]
+struct RunningAttempt {
+    /// The branch, unless it is the main branch.
+    branch: Option<String>,
+    /// The last sign of life.
+    last_sign: Instant,
+    waits_for: Option<WaitKind>,
 }
 
 /// The state of a view.
@@ -93,6 +109,7 @@ impl Board {
             ended: 0,
             text: String::new(),
             output: Vec::new(),
+            attempt: None,
         };
         let rows = order::nodes(pipeline).into_iter().map(|node| row(&node.id)).collect();
         Self { rows, began, visits: 0, ends: 0, refused: 0, turns: 0, tokens: Tokens::default() }
@@ -105,7 +122,12 @@ impl Board {
                 let is_work = stage.attempt.task.work != Work::Verify;
                 let text = format!("{}{}", again(&stage.attempt), if is_work { "running" } else { "verifying" });
                 self.visits += usize::from(stage.attempt.ordinal == 1 && is_work);
-                self.update(&stage.attempt.task.node, Phase::Running(now), stage.attempt.task.visit, text);
+                let Task { node, visit, branch, .. } = &stage.attempt.task;
+                self.update(node, Phase::Running(now), *visit, text);
+                let branch = (*branch != BranchId::main()).then(|| visible::line(branch.as_str()).into_owned());
+                if let Some(row) = self.row(node) {
+                    row.attempt = Some(RunningAttempt { branch, last_sign: now, waits_for: None });
+                }
             }
             Event::StageFinished(stage) => return self.finished(stage),
             Event::StageRetrying(stage) => {
@@ -160,6 +182,15 @@ impl Board {
         }
     }
 
+    /// Shows a sign of life of a stage.
+    pub fn liveness(&mut self, line: &LivenessLine, at: Instant) {
+        let is_heartbeat = line.event == LivenessEvent::StageHeartbeat;
+        let Some(attempt) = line.attempt.as_ref().filter(|_| is_heartbeat) else { return };
+        if let Some(running) = self.row(&attempt.attempt_node_id).and_then(|row| row.attempt.as_mut()) {
+            (running.last_sign, running.waits_for) = (at, line.waits_for);
+        }
+    }
+
     /// Shows the output of a stage's running command.
     pub fn output(&mut self, node: &NodeId, bytes: &[u8]) {
         if let Some(row) = self.row(node) {
@@ -180,6 +211,7 @@ impl Board {
         if let Some(row) = self.row(node) {
             (row.phase, row.visit, row.ended, row.text) = (phase, visit, ended, text);
             row.output.clear();
+            row.attempt = None;
         }
     }
 
@@ -295,6 +327,17 @@ impl Row {
         lines.find(|line| !colours::dropped(line).trim().is_empty()).map(str::to_owned)
     }
 
+    /// Returns the branch of a running attempt, what it waits for, and its silence, in parentheses. Empty if there is nothing
+    /// to say.
+    fn circumstances(&self, now: Instant) -> String {
+        let Some(RunningAttempt { branch, last_sign, waits_for }) = &self.attempt else { return String::new() };
+        let waits = waits_for.map(|kind| format!("waits for {}", kind.described()));
+        let silent = Some(now.saturating_duration_since(*last_sign)).filter(|silent| *silent >= SILENCE_SHOWN_MIN);
+        let silent = silent.map(|silent| format!("no sign of life for {}", clock(silent.as_secs())));
+        let parts: Vec<String> = branch.clone().into_iter().chain(silent.or(waits)).collect();
+        if parts.is_empty() { String::new() } else { format!(" ({})", parts.join(", ")) }
+    }
+
     fn line(&self, width: usize, screen: Screen, now: Instant) -> String {
         let (mark, colour, elapsed) = match self.phase {
             Phase::Idle => ("○", Colour::Dim, String::new()),
@@ -306,7 +349,7 @@ impl Row {
         let title = cut(&self.title, width);
         let title = format!("{title}{}", " ".repeat(width.saturating_sub(title.width())));
         let left = screen.columns.saturating_sub(width + 4 + FREE_COLUMNS);
-        let text = cut(&format!("{elapsed}{visit}{}", self.text), left);
+        let text = cut(&format!("{elapsed}{visit}{}{}", self.text, self.circumstances(now)), left);
         format!(" {} {text}", screen.paint.with(colour, format!("{mark} {title}"))).trim_end().to_owned()
     }
 }

@@ -4,6 +4,7 @@
 
 pub mod agreement;
 pub mod board;
+pub mod branches_now;
 pub mod colours;
 pub mod command_output;
 pub mod compiling;

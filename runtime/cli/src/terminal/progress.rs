@@ -9,6 +9,7 @@ use crate::terminal::{self, lines, visible};
 use glovebox_engine::live::OutputWatch;
 use glovebox_host::call::{OutputStream, Progress};
 use glovebox_journal::event::{BranchId, NodeId, Record};
+use glovebox_journal::liveness::LivenessLine;
 use glovebox_pipeline::ir::Pipeline;
 use jiff::Timestamp;
 use std::fmt;
@@ -125,6 +126,17 @@ impl Reporter {
                 view.draw();
             }
             _ => {}
+        }
+    }
+
+    /// Shows a sign of life of an attempt on the board.
+    pub fn liveness(&mut self, line: &LivenessLine) {
+        if let Some(view) = &self.view {
+            let age = Timestamp::now().duration_since(line.at);
+            let at = Instant::now().checked_sub(Duration::try_from(age).unwrap_or_default());
+            let mut view = lock(view);
+            view.board.liveness(line, at.unwrap_or_else(Instant::now));
+            view.draw();
         }
     }
 

@@ -3,6 +3,7 @@
 //! It renders the summary that the journal folds to and decides nothing. `run`, `resume` and `show` print the same
 //! text.
 
+use crate::terminal::branches_now;
 use crate::terminal::failed_output::FailedOutput;
 use crate::terminal::missing;
 use crate::terminal::paint::Paint;
@@ -20,6 +21,7 @@ use glovebox_state::evidence::{
     UnverifiedStage,
 };
 use glovebox_state::refused_writes::Folded;
+use jiff::Timestamp;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Maximum number of stages in the row of unverified stages.
@@ -61,6 +63,7 @@ pub fn render(
     let mut rows = Rows::new(12).painted(paint);
     let mut row = |title: &'static str, body: String| rows.block(title, body);
     row("run", headline(summary, paint));
+    running(summary).into_iter().for_each(|body| row("branch", body));
     for asked in &summary.open_questions {
         let question = visible::line(asked.question.as_str());
         let expected = visible::line(&asked.answers().expected()).into_owned();
@@ -124,6 +127,12 @@ pub fn render(
     summary.files.ignored.iter().for_each(|files| row("ignored", lines::ignored(files)));
     row("next", what_next(summary, named));
     rows.finish()
+}
+
+/// Returns a row for each branch of a running run.
+fn running(summary: &RunSummary) -> Vec<String> {
+    let now = Timestamp::now();
+    summary.branches_now.iter().map(|branch| branches_now::described(branch, now)).collect()
 }
 
 /// Returns a row for each earlier run from which this run took something.

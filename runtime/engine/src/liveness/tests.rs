@@ -4,7 +4,7 @@ use super::*;
 use glovebox_journal::event::{Attempt, BranchEnd, BranchFinished, Digest, EventText, NodeId, Task};
 use glovebox_journal::liveness::check;
 use jiff::Timestamp;
-use std::cell::RefCell;
+use tokio::sync::mpsc::channel;
 
 fn attempt(id: &str) -> Attempt {
     let task = Task::for_handler(0, &BranchId::from("left"), &NodeId::from("build"), 1);
@@ -45,8 +45,8 @@ fn ended(branch: &str) -> Record {
 fn there_is_no_file_before_the_first_line_and_a_branch_without_one_has_no_end() {
     let folder = tempfile::tempdir().unwrap();
     let dir = Dir::open_ambient_dir(folder.path(), cap_std::ambient_authority()).unwrap();
-    let told = RefCell::new(Vec::new());
-    let stream = LivenessStream::new(&dir, |line| told.borrow_mut().push(line.clone()));
+    let (lines, mut received) = channel(16);
+    let stream = LivenessStream::new(&dir, lines);
     stream.note(&[ended("left")]);
     assert!(!dir.exists(LIVENESS_FILE));
     stream.write(&[line(LivenessEvent::StageAttemptStart, "a"), line(LivenessEvent::StageHeartbeat, "a")]);
@@ -56,15 +56,15 @@ fn there_is_no_file_before_the_first_line_and_a_branch_without_one_has_no_end() 
     let events: Vec<&str> = lines.iter().map(|line| line.event.as_str()).collect();
     assert_eq!(events, ["stage_attempt_start", "stage_heartbeat", "stage_attempt_end", "branch_complete"]);
     check(&lines).unwrap();
-    drop(stream);
-    assert_eq!(told.take(), lines);
+    let received: Vec<LivenessLine> = std::iter::from_fn(|| received.try_recv().ok()).collect();
+    assert_eq!(received, lines);
 }
 
 #[test]
 fn a_long_file_is_replaced_by_one_with_the_attempts_in_progress() {
     let folder = tempfile::tempdir().unwrap();
     let dir = Dir::open_ambient_dir(folder.path(), cap_std::ambient_authority()).unwrap();
-    let stream = LivenessStream::new(&dir, |_| ());
+    let stream = LivenessStream::new(&dir, channel(1).0);
     let heartbeats: Vec<LivenessLine> = (0..100).map(|_| line(LivenessEvent::StageHeartbeat, "a")).collect();
     stream.write(&[line(LivenessEvent::StageAttemptStart, "a"), line(LivenessEvent::StageAttemptStart, "b")]);
     stream.write(&[line(LivenessEvent::StageAttemptEnd, "b")]);
@@ -86,11 +86,10 @@ fn an_error_ends_the_file_and_not_the_run() {
     let folder = tempfile::tempdir().unwrap();
     let dir = Dir::open_ambient_dir(folder.path(), cap_std::ambient_authority()).unwrap();
     dir.create_dir(LIVENESS_FILE).unwrap();
-    let told = RefCell::new(0);
-    let stream = LivenessStream::new(&dir, |_| *told.borrow_mut() += 1);
+    let (lines, mut received) = channel(16);
+    let stream = LivenessStream::new(&dir, lines);
     for _ in 0..2 {
         stream.write(&[line(LivenessEvent::StageHeartbeat, "a")]);
+        assert!(received.try_recv().is_ok(), "this process gets the line");
     }
-    drop(stream);
-    assert_eq!(told.take(), 2, "this process is told");
 }

@@ -122,20 +122,14 @@ impl<'l, L> FaultyAdapter<'l, L> {
 }
 
 /// Takes the run over from an attempt that was just claimed, and drives it to its end.
-fn overtake<L: Adapter>(log: &L, run: &RunId) {
-    let drive = async || {
-        let (pipeline, signals) = (pipeline(), LocalSignals::new());
-        let (state, last) = resume_state(&log.read(run, 1, usize::MAX).await.unwrap()).unwrap();
-        let open = state.main().open().cloned().unwrap();
-        let mut successor =
-            Driver { replay: Replay { state, ..Replay::default() }, ..driver(&pipeline, log, &signals) };
-        successor.resume(last, RunResumed::default()).await.unwrap();
-        log.done(&Delivery { run: run.clone(), task: open.task, ready_seq: open.ready_seq }).await.unwrap();
-        successor.drive(succeed).await.unwrap();
-    };
-    // A driver stays on one thread, but the port of another driver may be called from any.
-    let runtime = || tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
-    std::thread::scope(|scope| scope.spawn(|| runtime().block_on(drive())).join().unwrap());
+async fn overtake<L: Adapter>(log: &L, run: &RunId) {
+    let (pipeline, signals) = (pipeline(), LocalSignals::new());
+    let (state, last) = resume_state(&log.read(run, 1, usize::MAX).await.unwrap()).unwrap();
+    let open = state.main().open().cloned().unwrap();
+    let mut successor = Driver { replay: Replay { state, ..Replay::default() }, ..driver(&pipeline, log, &signals) };
+    successor.resume(last, RunResumed::default()).await.unwrap();
+    log.done(&Delivery { run: run.clone(), task: open.task, ready_seq: open.ready_seq }).await.unwrap();
+    successor.drive(succeed).await.unwrap();
 }
 
 /// Claims the open attempt as another worker, and does nothing else.
@@ -165,7 +159,7 @@ impl<L: Adapter> RunLog for FaultyAdapter<'_, L> {
             self.claims_refused.fetch_add(usize::from(is_refused), Ordering::SeqCst);
         })?;
         if is_claim && self.overtakes.swap(false, Ordering::SeqCst) {
-            overtake(self.log, run);
+            overtake(self.log, run).await;
             return Err(PortError::Ambiguous("a claim".into()));
         }
         if self.loses_answers { Err(PortError::Ambiguous("an append".into())) } else { Ok(stored) }
@@ -247,7 +241,7 @@ pub(crate) async fn a_worker_that_paused_too_long_stores_nothing<L: Adapter>() {
     let mut paused = Driver::new(run, &pipeline, &*under.log, &signals, "w".to_owned(), counter.clone());
     paused.start(started()).await.unwrap();
     let result = paused.drive(async |assignment: Assignment| {
-        overtake(&*under.log, &under.run);
+        overtake(&*under.log, &under.run).await;
         let mut late = answer(&assignment.attempt);
         late.model.turns_used = 99;
         Ok(late)

@@ -3,6 +3,7 @@
 
 use super::branches::BranchFold;
 use super::failed_stage::FailedStage;
+use super::running::{BranchNow, BranchesNow};
 use super::startup::StartupFiles;
 use super::{
     BesideHoldouts, CanceledBy, CommandEvidence, DroppedChecks, ExitClass, FailedBranch, JournalHead, NodeTraffic,
@@ -90,6 +91,9 @@ pub struct RunSummary {
     /// The network requests and refusals of stages.
     #[serde(flatten)]
     pub access: RunAccess,
+    /// The branches of a run that a process drives, with what each executes and waits for; absent otherwise.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub branches_now: Vec<BranchNow>,
     /// Time from the first record to the last, milliseconds.
     pub duration_ms: u64,
     /// Time at which the first record was appended.
@@ -104,6 +108,9 @@ pub struct RunSummary {
     /// The branches of parallel nodes.
     #[serde(skip)]
     pub(super) branches: BranchFold,
+    /// What the branches execute.
+    #[serde(skip)]
+    pub(super) now: BranchesNow,
 }
 
 /// The end of a run. The last record determines these fields, and a resume clears them.

@@ -1,9 +1,8 @@
 //! Tests of the lines of the live view as a function of records, time and screen.
 
 use super::*;
-use glovebox_journal::event::{BranchId, Digest, EventText, StagePassed};
+use glovebox_journal::event::{BranchId, Digest, EventText, StagePassed, StageStarted};
 use glovebox_pipeline::{Inputs, Source};
-use std::time::Duration;
 
 const LOOP: &str = "digraph g { start [shape=Mdiamond]; done [shape=Msquare]; ok [shape=diamond]
   fix [prompt=\"x\", allowed_write_paths=\"\"]
@@ -67,6 +66,30 @@ fn the_last_line_of_output_stands_below_a_running_node() {
     assert!(board.lines(screen(24), began).iter().all(|line| line.width() <= 100 - FREE_COLUMNS));
     board.update(&test, Phase::Bad, 1, "fail".into());
     assert!(!lines(&board, 24).contains("xxx"), "an ended command shows its end");
+}
+
+#[test]
+fn a_running_attempt_says_its_branch_what_it_waits_for_and_its_silence() {
+    let began = Instant::now();
+    let mut board = board(LOOP, began);
+    let task = Task::for_handler(0, &BranchId::new("f-a"), &NodeId::new("test"), 1);
+    let attempt = Attempt { task, ordinal: 2, id: "a".into() };
+    let started = StageStarted { attempt: attempt.clone(), worker: "w".into() };
+    board.record(&Record { event: Event::StageStarted(started), ..passed("test", 1) }, began);
+    let row = |board: &Board, seconds: u64| {
+        let lines = board.lines(screen(24), began + Duration::from_secs(seconds));
+        lines.into_iter().find(|line| line.contains("test")).unwrap()
+    };
+    assert_eq!(row(&board, 9), " ● test  0:09 try 2 running (f-a)");
+    assert_eq!(row(&board, 30), " ● test  0:30 try 2 running (f-a, no sign of life for 0:30)");
+    let heartbeat = LivenessLine::of_attempt(LivenessEvent::StageHeartbeat, passed("test", 1).at, &attempt);
+    let waits = LivenessLine { waits_for: Some(WaitKind::Model), ..heartbeat.clone() };
+    board.liveness(&waits, began + Duration::from_secs(31));
+    assert_eq!(row(&board, 33), " ● test  0:33 try 2 running (f-a, waits for the model)");
+    board.liveness(&heartbeat, began + Duration::from_secs(41));
+    assert_eq!(row(&board, 43), " ● test  0:43 try 2 running (f-a)");
+    board.update(&NodeId::new("test"), Phase::Running(began), 1, "waits for an answer".into());
+    assert_eq!(row(&board, 90), " ● test  1:30 waits for an answer", "a person is not silent");
 }
 
 #[test]

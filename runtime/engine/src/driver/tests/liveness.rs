@@ -77,7 +77,7 @@ async fn drive(
     let (folder, pipeline, signals) = (tempfile::tempdir().unwrap(), pipeline(graph), LocalSignals::new());
     let log = journal(folder.path());
     let dir = Dir::open_ambient_dir(folder.path(), cap_std::ambient_authority()).unwrap();
-    let stream = LivenessStream::new(&dir, |_| ());
+    let stream = LivenessStream::new(&dir, tokio::sync::mpsc::channel(1).0);
     let follower = Noting(&stream);
     let driver = Driver::new(RUN.into(), &pipeline, &log, &signals, "test".into(), follower);
     let mut driver = Driver { liveness: Some(&stream), heartbeat: INTERVAL, parallel_max: 4, ..driver };
