@@ -29,6 +29,7 @@ pub mod inbox;
 pub mod live;
 pub mod merge_check;
 pub mod project;
+pub mod reserve;
 pub mod run;
 pub mod run_dir;
 pub mod signals;

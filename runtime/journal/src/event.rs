@@ -371,3 +371,6 @@ pub struct RunFinished {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub resumes_at: Option<NodeId>,
 }
+    /// The file in the run directory that tells the end; absent in records of older versions.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub artifact: Option<String>,

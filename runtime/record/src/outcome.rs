@@ -133,6 +133,8 @@ codes! {
     NOT_LINKED = "plugin/not-linked";
     /// The stage that `required_tool_node` names has not passed.
     REQUIRED_TOOL = "host/required_tool_node";
+    /// The disk of the run became full.
+    RUN_DISK_FULL = "host/disk_full";
     /// The host itself failed.
     HOST_FAULT = "host/fault";
     /// The stage knew text of a hold-out that it must not see.

@@ -491,10 +491,22 @@ fn canceled(by: &str) -> Event {
 /// Returns the end of a run that succeeded at an exit.
 fn succeeded(exit: &Node) -> Event {
     let exit_node = Some(exit.id.clone());
-    Event::RunFinished(RunFinished { status: Verdict::Success, exit_node, failure: None, resumes_at: None })
+    Event::RunFinished(RunFinished {
+        status: Verdict::Success,
+        exit_node,
+        failure: None,
+        resumes_at: None,
+        artifact: None,
+    })
 }
 
 /// Returns the end of a run that failed.
 pub fn failed(failure: Failure) -> Event {
-    Event::RunFinished(RunFinished { status: Verdict::Fail, exit_node: None, failure: Some(failure), resumes_at: None })
+    Event::RunFinished(RunFinished {
+        status: Verdict::Fail,
+        exit_node: None,
+        failure: Some(failure),
+        resumes_at: None,
+        artifact: None,
+    })
 }

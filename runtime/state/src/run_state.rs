@@ -364,7 +364,7 @@ impl RunState {
     }
 }
 
-/// Returns true if a limit of the run ended it. With a higher limit, the run can continue.
+/// Returns true if a limit of the run or a full disk ended it. With a higher limit or more space, the run can continue.
 fn can_continue(finished: &RunFinished) -> bool {
     let limits = [
         FailureCode::RUN_DISK,
@@ -374,7 +374,8 @@ fn can_continue(finished: &RunFinished) -> bool {
         FailureCode::RUN_COST,
     ];
     let is_limit = |failure: &Failure| failure.class == FailureClass::Budget && limits.contains(&failure.code);
-    finished.failure.as_ref().is_some_and(is_limit)
+    let is_full = |failure: &Failure| failure.code == FailureCode::RUN_DISK_FULL;
+    finished.failure.as_ref().is_some_and(|failure| is_limit(failure) || is_full(failure))
 }
 
 /// Returns true for an attempt that ended because it was canceled. After a resume, such an attempt is ignored.

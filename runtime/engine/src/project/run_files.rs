@@ -7,6 +7,7 @@
 
 use super::{CHECKPOINT_FILE, FINAL_FILE, LIVE_FILE, MANIFEST_FILE, PROGRESS_FILE, TRACE_FILE};
 use crate::inbox::INBOX_DIR;
+use crate::reserve::RESERVE_FILE;
 use crate::run_dir::EXCHANGES_DIR;
 use crate::run_dir::{APPLIED_FILE, BRANCHES_DIR, HOLDOUTS_DIR, OWNER_FILE, WORKSPACE_DIR};
 use crate::run_dir::{QUARANTINE_DIR, REPOSITORIES_DIR, STAGE_DIR};
@@ -37,7 +38,7 @@ const UNNAMED_DIR: &str = ".folder.new";
 
 /// Names in the run directory that do not belong to nodes. A test runs everything that creates files there and finds no other
 /// names.
-pub const RUN_NAMES: [&str; 23] = [
+pub const RUN_NAMES: [&str; 24] = [
     APPLIED_FILE,
     ARTIFACTS_DIR,
     BLOBS_DIR,
@@ -58,6 +59,7 @@ pub const RUN_NAMES: [&str; 23] = [
     PROGRESS_FILE,
     QUARANTINE_DIR,
     REPOSITORIES_DIR,
+    RESERVE_FILE,
     STAGE_DIR,
     TRACE_FILE,
     WORKSPACE_DIR,

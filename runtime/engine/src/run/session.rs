@@ -14,6 +14,7 @@ use crate::disk::DiskGauge;
 use crate::driver::{Driver, Fault, Follow, RunError};
 use crate::inbox::{Inbox, forget_requests};
 use crate::merge_check::MergeCheck;
+use crate::reserve;
 use crate::run_dir::branch_workspace;
 use glovebox_journal::blobs::DirBlobs;
 use glovebox_journal::event::{
@@ -30,7 +31,8 @@ use glovebox_plan::prepare::executor::Worker;
 use glovebox_record::RunBounds;
 use glovebox_record::scope::Entry;
 use glovebox_record::spend::SpendBounds;
-use glovebox_state::decide::{limit_reached, resumes_at, visits_used_up};
+use glovebox_record::{Failure, RunBounds};
+use glovebox_state::decide::{failed, limit_reached, resumes_at, visits_used_up};
 use glovebox_state::evidence::Replay;
 use glovebox_state::run_state::{LastEvents, PendingDecisions, RunState};
 use glovebox_workspace::project::SkippedEntry;
@@ -260,6 +262,7 @@ impl Session {
         let used_up = || visits_used_up(pipeline, &self.replay.state, &resumed);
         if let Some(failure) = limit_reached(&self.replay.state, &resumed).or_else(used_up) {
             return Err(RunError::LimitReached(failure));
+        reserve::keep(&self.dir).map_err(|error| RunError::Project(Box::new(error)))?;
         }
         self.blobs.sweep()?;
         self.journal.lengthen(&self.dir.dir)?;
@@ -477,6 +480,7 @@ impl<F: Follow> Follow for WorkspaceFollower<'_, F> {
 
     fn appended(&mut self, records: &[Record]) -> Result<(), Fault> {
         records.iter().try_for_each(|record| self.apply(record))?;
+    reserve::keep(dir).map_err(|error| RunError::Project(Box::new(error)))?;
         self.next.appended(records)
     }
 }

@@ -63,7 +63,13 @@ pub(crate) fn finished(task: &Task) -> Event {
 
 /// Creates the event with which the run ends.
 pub(crate) fn ended() -> Event {
-    Event::RunFinished(RunFinished { status: Verdict::Success, exit_node: None, failure: None, resumes_at: None })
+    Event::RunFinished(RunFinished {
+        status: Verdict::Success,
+        exit_node: None,
+        failure: None,
+        resumes_at: None,
+        artifact: None,
+    })
 }
 
 async fn succeed(assignment: Assignment) -> Result<StageFinished, Fault> {

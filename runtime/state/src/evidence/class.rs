@@ -3,7 +3,7 @@
 //! The class depends on the class and code of the failure, never on the text of a reason. Scripts depend on the codes
 //! and names, so they do not change.
 
-use glovebox_journal::event::{RunCanceled, RunFinished, Verdict};
+use glovebox_journal::event::{RunCanceled, RunFinished, SIGNAL, Verdict};
 use glovebox_record::{Failure, FailureClass, FailureCode, FailureFamily};
 use serde::ser::SerializeStruct;
 use serde::{Serialize, Serializer};
@@ -159,10 +159,17 @@ mod tests {
             (FailureClass::Canceled, "run/canceled", Some(CanceledBy::Termination), ExitClass::Terminated),
         ] {
             let failure = Failure::new(class, code, "signal TERM: budget GoalGateUnsatisfied");
-            let run = RunFinished { status: Verdict::Fail, failure: Some(failure), exit_node: None, resumes_at: None };
+            let run = RunFinished {
+                status: Verdict::Fail,
+                failure: Some(failure),
+                exit_node: None,
+                resumes_at: None,
+                artifact: None,
+            };
             assert_eq!(ExitClass::for_run(&run, by), exit, "{code}");
         }
-        let run = RunFinished { status: Verdict::Fail, failure: None, exit_node: None, resumes_at: None };
+        let run =
+            RunFinished { status: Verdict::Fail, failure: None, exit_node: None, resumes_at: None, artifact: None };
         assert_eq!(ExitClass::for_run(&run, None), ExitClass::RunFailed);
     }
 
