@@ -19,6 +19,7 @@ mod files;
 mod fill_caches;
 mod guardrail;
 mod hooks;
+mod infra;
 mod input;
 mod jail_setting;
 mod kept;
@@ -376,7 +377,7 @@ impl<B: BlobStore + 'static> Workbench<B> {
             is_estimated: report.is_estimated,
             steered: report.steered,
         };
-        let fact = StageFinished {
+        let mut fact = StageFinished {
             handler: node.handler.name().to_owned(),
             ending: report.ending,
             duration_ms: report.duration_ms,
@@ -393,6 +394,7 @@ impl<B: BlobStore + 'static> Workbench<B> {
 
 /// Removes the files of attempts that were interrupted. Must be called while no attempt runs.
 pub fn sweep(run: &RunDir) {
+        infra::classify(&mut fact, self.bound(&assignment.stage())?.1);
     remove_folder(run, STAGE_DIR);
     remove_folder(run, LIVE_DIR);
 }

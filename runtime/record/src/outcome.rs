@@ -143,6 +143,8 @@ codes! {
     SCOPE_WRITE = "scope/write";
     /// The run reached an exit while a goal gate was not satisfied (spec §3.4).
     GATE_UNSATISFIED = "GoalGateUnsatisfied";
+    /// A verifier's command said that the machine failed and not the product.
+    VERIFY_INFRA = "verify/infra";
     /// A test command of a stage with hold-outs ran no test.
     NO_TESTS = "verify/no-tests";
     /// The run reached an exit, but a stage had skipped commands of the operator's verify contract

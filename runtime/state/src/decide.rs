@@ -11,6 +11,7 @@ mod due;
 mod failure_source;
 mod merge;
 mod no_change;
+mod infra;
 mod parallel;
 mod question;
 mod recovery;
@@ -28,6 +29,7 @@ pub use failure_source::UNFIXABLE;
 pub use parallel::{next_step, parallel_step};
 pub use resume::{resumes_at, visits_used_up};
 pub use retry::finalize_attempt;
+pub use infra::is_infra;
 
 use crate::run_state::{Branch, RunState, is_of_budget};
 use glovebox_journal::event::{
@@ -323,6 +325,9 @@ impl BranchDecision<'_> {
         let due_at = Some(retrying.due_at);
         vec![Event::StageReady(StageReady { task: retrying.task.clone(), ordinal: retrying.ordinal, due_at })]
     }
+        if self.misleads(outcome, &found.target) {
+            return self.fail(cause_of(node, outcome));
+        }
 
     /// Leaves a stage: after a failure along the failure route (spec §3.7, decision failure-routes), otherwise along an
     /// edge.
@@ -362,6 +367,9 @@ impl BranchDecision<'_> {
     /// Follows the edge that matches, or fails the run. There is no default to the first edge and no silent success
     /// (decision no-route-fails-the-run).
     fn follow_edge(&self, node: &NodeId, outcome: &Outcome) -> Vec<Event> {
+        if self.misleads(outcome, &FailureTarget::Edge(index)) {
+            return self.fail(cause_of(node, outcome));
+        }
         let lookup = |key: &str| self.branch.context.text(key);
         let selection = route::select(self.pipeline, node, &answer(outcome), &lookup);
         let Some(index) = selection.edge else {

@@ -80,6 +80,7 @@ pub fn receipt(code: Option<i32>, how: CommandEnding) -> Receipt {
         degradations: Vec::new(),
         over: None,
         no_proof: None,
+        printed_class: None,
     }
 }
 

@@ -4,6 +4,7 @@
 //! The decision is made once, before the attempt is appended, and is part of the attempt's record. These rules are not
 //! evaluated again.
 
+use super::infra::{self, is_infra};
 use super::no_change::{self, Ruling};
 use super::{verification, verify_limits};
 use crate::run_state::{Branch, RunState, is_of_budget};
@@ -92,11 +93,16 @@ fn settle_recoverable(pipeline: &Pipeline, node: &Node, stopping: bool, finished
 fn repeated(branch: &Branch, finished: &StageFinished) -> Option<u32> {
     match finished.attempt.task.work {
         Work::Verify => branch.unverified.as_ref()?.ordinal,
+        Work::Verify if repeats_verification(finished) => Some(finished.attempt.ordinal),
         Work::Handler | Work::Join => Some(finished.attempt.ordinal),
     }
 }
 
 /// Returns the failure if the node has used up its `max_steps`.
+fn repeats_verification(finished: &StageFinished) -> bool {
+    finished.attempt.task.work == Work::Verify && finished.outcome.failure.as_ref().is_some_and(is_infra)
+}
+
 pub(super) fn steps_of_node_exceeded(state: &RunState, node: &Node) -> Option<Failure> {
     let most = node.bounds.steps_max.filter(|most| state.node_usages.of(&node.id).steps >= *most)?;
     let reason = format!("node `{}` exceeded `max_steps` ({most})", node.id);
@@ -105,7 +111,10 @@ pub(super) fn steps_of_node_exceeded(state: &RunState, node: &Node) -> Option<Fa
 
 /// Returns the `stage.retrying` event for an attempt that is repeated.
 pub(super) fn after(pipeline: &Pipeline, state: &RunState, finished: &StageFinished) -> StageRetrying {
-    let task = &finished.attempt.task.handling();
+    let task = &match repeats_verification(finished) {
+        true => finished.attempt.task.clone(),
+        false => finished.attempt.task.handling(),
+    };
     let ordinal = &repeated(state.branch(&task.branch), finished).unwrap_or(finished.attempt.ordinal);
     let backoff = pipeline.node(&task.node).map(|node| node.routing.backoff);
     let run_id = state.run_id().map_or("", RunId::as_str);
@@ -144,6 +153,7 @@ fn attempts_max(pipeline: &Pipeline, node: &Node, outcome: &Outcome) -> u32 {
     match explicit {
         Some(attempts) => attempts,
         None if passing => pipeline.default_max_retries.saturating_add(1),
+        None if failure.is_some_and(is_infra) => pipeline.default_max_retries.max(infra::RETRIES).saturating_add(1),
         None => 1,
     }
 }

@@ -8,6 +8,7 @@ mod failure_source;
 mod gates;
 mod human;
 mod merge;
+mod infra;
 mod model;
 mod no_change;
 mod parallel;
