@@ -216,8 +216,14 @@ impl<B: BlobStore + 'static> Workbench<B> {
             recovery::check_own(&mut fact, check)?;
         }
         if let Some(hints) = withheld {
+            let signature = self.sealed_signature(&fact, holdouts)?;
             fact.files.artifacts.push(self.whole_answer(&fact)?);
             redact::redact(&mut fact, &self.plan.pipeline, &hints);
+            fact.follow_up.signature = match signature {
+                // Only the redaction made a failure of it: no test ran.
+                None => self.sealed_signature(&fact, holdouts)?,
+                signature => signature,
+            };
             return Ok(fact);
         }
         self.signed(fact)
@@ -388,13 +394,13 @@ impl<B: BlobStore + 'static> Workbench<B> {
             model,
             ..StageFinished::new(assignment.attempt.clone(), report.outcome)
         };
+        infra::classify(&mut fact, self.bound(&assignment.stage())?.1);
         Ok((fact, statement))
     }
 }
 
 /// Removes the files of attempts that were interrupted. Must be called while no attempt runs.
 pub fn sweep(run: &RunDir) {
-        infra::classify(&mut fact, self.bound(&assignment.stage())?.1);
     remove_folder(run, STAGE_DIR);
     remove_folder(run, LIVE_DIR);
 }

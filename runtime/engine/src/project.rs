@@ -319,7 +319,8 @@ impl<B: BlobStore> Projector<B> {
                 let known = self.traced.get(&started.parent).cloned().unwrap_or_default();
                 self.traced.insert(branch.clone(), known);
             }
-            Event::BranchFinished(_) => drop(self.traced.remove(&branch)),
+            // A resume of a canceled run continues with its branches.
+            Event::BranchFinished(_) if state.canceled.is_none() => drop(self.traced.remove(&branch)),
             _ => {}
         }
         let now = state.branch(&branch).context.clone();

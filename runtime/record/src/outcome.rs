@@ -152,6 +152,8 @@ codes! {
     CHECK_DROPPED = "verification/dropped-check";
     /// A stage failed too many times with the same failure.
     FAILURE_CYCLE = "loop/signature_limit";
+    /// A verification failed in the same way too often in a row.
+    REPEATED_SIGNATURE = "loop/repeated_signature";
     /// The run used up its limit of disk space.
     RUN_DISK = "limit/run_disk_bytes";
     /// The run used up its limit of steps.

@@ -23,6 +23,7 @@ pub use branch::is_output;
 pub use branch::parallel::{EndedBranch, OpenParallel, Origin};
 pub use branch::pending_outcome::{FailedStage, Unverified};
 pub use branch::question::{OpenQuestion, Wait};
+pub use branch::repetition::Repetition;
 pub use branch::results::share;
 pub use branch::verify_failures::VerifyFailures;
 pub use branch::{Branch, OpenTask, Position};
@@ -156,6 +157,7 @@ impl RunState {
                 self.fold_branch(event);
             }
             Event::RunPaused(_) => {}
+            Event::CycleBroken(_) | Event::BranchExited(_) => {}
         }
     }
 

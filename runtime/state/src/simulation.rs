@@ -145,7 +145,7 @@ impl<'a> Simulation<'a> {
             let record =
                 Record { seq, at: self.at, prev: Digest::ZERO, hash: Digest::ZERO, event, text: EventText::default() };
             self.state.apply(&record);
-            events.splice(0..0, decide(self.pipeline, &self.state, &record.event));
+            events.splice(0..0, decide(self.pipeline, &self.state, &record.event).into_iter().rev());
             self.records.push(record);
         }
     }

@@ -175,7 +175,7 @@ impl<'a> FinalFile<'a> {
     pub fn new(at: &Timestamp, started: &'a RunStarted, finished: &'a RunFinished, totals: Totals) -> Self {
         let failure = finished.failure.as_ref();
         Self {
-            timestamp: time_format::text(&record.at),
+            timestamp: time_format::text(at),
             status: finished.status,
             run_id: started.run_id.clone(),
             final_git_commit_sha: started.workspace.git.commit.as_deref().unwrap_or_default(),

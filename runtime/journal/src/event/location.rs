@@ -28,6 +28,8 @@ impl Event {
             Event::QuestionAnswered(event) => Some(&event.branch),
             Event::RecoveryDecided(event) => Some(event.branch()),
             Event::RunPaused(_) | Event::RunCanceled(_) | Event::RunFinished(_) => None,
+            Event::CycleBroken(event) => Some(&event.branch),
+            Event::BranchExited(event) => Some(&event.branch),
         }
     }
 
@@ -57,6 +59,8 @@ impl Event {
             Event::RecoveryDecided(event) => Some(event.node()),
             Event::RunStarted(_) | Event::RunResumed(_) | Event::RunPaused(_) => None,
             Event::RunCanceled(_) | Event::RunFinished(_) => None,
+            Event::CycleBroken(event) => Some(&event.node),
+            Event::BranchExited(event) => event.node.as_ref(),
         }
     }
 }

@@ -89,20 +89,21 @@ fn settle_recoverable(pipeline: &Pipeline, node: &Node, stopping: bool, finished
     });
 }
 
-/// Returns the number of the attempt of the node's work that would be repeated, or `None` if nothing can be repeated.
+/// Returns the number of the attempt that would be repeated, or `None` if nothing can be repeated. After a failed
+/// verification, the node's work is repeated, but only the verification if the machine failed.
 fn repeated(branch: &Branch, finished: &StageFinished) -> Option<u32> {
     match finished.attempt.task.work {
-        Work::Verify => branch.unverified.as_ref()?.ordinal,
         Work::Verify if repeats_verification(finished) => Some(finished.attempt.ordinal),
+        Work::Verify => branch.unverified.as_ref()?.ordinal,
         Work::Handler | Work::Join => Some(finished.attempt.ordinal),
     }
 }
 
-/// Returns the failure if the node has used up its `max_steps`.
 fn repeats_verification(finished: &StageFinished) -> bool {
     finished.attempt.task.work == Work::Verify && finished.outcome.failure.as_ref().is_some_and(is_infra)
 }
 
+/// Returns the failure if the node has used up its `max_steps`.
 pub(super) fn steps_of_node_exceeded(state: &RunState, node: &Node) -> Option<Failure> {
     let most = node.bounds.steps_max.filter(|most| state.node_usages.of(&node.id).steps >= *most)?;
     let reason = format!("node `{}` exceeded `max_steps` ({most})", node.id);
@@ -152,8 +153,8 @@ fn attempts_max(pipeline: &Pipeline, node: &Node, outcome: &Outcome) -> u32 {
     let passing = outcome.status == Status::Retry || failure.is_some_and(|f| f.class == FailureClass::Transient);
     match explicit {
         Some(attempts) => attempts,
-        None if passing => pipeline.default_max_retries.saturating_add(1),
         None if failure.is_some_and(is_infra) => pipeline.default_max_retries.max(infra::RETRIES).saturating_add(1),
+        None if passing => pipeline.default_max_retries.saturating_add(1),
         None => 1,
     }
 }

@@ -34,14 +34,14 @@ pub enum ExitClass {
     Internal,
     /// Ctrl-C stopped the run, or a person canceled it.
     Interrupted,
-    /// SIGTERM stopped the run.
+    /// SIGTERM, SIGHUP or SIGQUIT stopped the run.
     Terminated,
 }
 
 /// The origin of a request to stop.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum CanceledBy {
-    /// The SIGTERM signal.
+    /// The signal SIGTERM, SIGHUP or SIGQUIT.
     Termination,
     /// Ctrl-C, or the SIGINT signal.
     Interrupt,
@@ -52,10 +52,10 @@ pub enum CanceledBy {
 impl CanceledBy {
     /// Returns the origin that the record of a cancellation names.
     pub fn from_cancel(cancel: &RunCanceled) -> Self {
-        match (cancel.is_stop(), cancel.by.contains("TERM")) {
-            (false, _) => CanceledBy::Person,
-            (true, true) => CanceledBy::Termination,
-            (true, false) => CanceledBy::Interrupt,
+        match cancel.by.strip_prefix(SIGNAL) {
+            None => CanceledBy::Person,
+            Some("TERM" | "HUP" | "QUIT") => CanceledBy::Termination,
+            Some(_) => CanceledBy::Interrupt,
         }
     }
 }

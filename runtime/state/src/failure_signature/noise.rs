@@ -29,7 +29,15 @@ const TEMPORARY_FOLDERS: [&str; 5] = ["/tmp/", "/var/tmp/", "/private/tmp/", "/v
 pub(super) fn without(text: &str) -> String {
     let shown = terminal::shown(text);
     let plain = String::with_capacity(shown.len());
-    let mut reader = Reader { text: &shown, at: 0, plain, lower: String::new(), expects_code: false, named_until: 0 };
+    let mut reader = Reader {
+        text: &shown,
+        at: 0,
+        plain,
+        lower: String::new(),
+        last: String::new(),
+        expects_code: false,
+        named_until: 0,
+    };
     while let Some(first) = reader.rest().chars().next() {
         match first {
             _ if first.is_whitespace() => reader.space(),
@@ -45,8 +53,10 @@ struct Reader<'a> {
     text: &'a str,
     at: usize,
     plain: String,
-    /// The last word, in lower case.
+    /// The current word, in lower case.
     lower: String,
+    /// The word before it, in lower case.
+    last: String,
     /// True if the next number says what failed.
     expects_code: bool,
     /// Numbers before this position are part of the name of a test.
@@ -150,20 +160,21 @@ impl<'a> Reader<'a> {
         if let Some(length) = address().or_else(|| shapes::iso_duration(rest)) {
             return self.noise(length);
         }
-        let last = std::mem::take(&mut self.lower);
+        std::mem::swap(&mut self.lower, &mut self.last);
+        self.lower.clear();
         self.lower.push_str(word);
         self.lower.make_ascii_lowercase();
-        if word.starts_with(|c: char| c.is_ascii_digit()) && self.number(&last) {
+        if word.starts_with(|c: char| c.is_ascii_digit()) && self.number() {
             return;
         }
         self.name(word);
     }
 
     /// Takes a number with its unit. Returns false if the word is a name that begins with a digit.
-    fn number(&mut self, last: &str) -> bool {
+    fn number(&mut self) -> bool {
         let rest = self.rest();
         let Some(number) = Number::at_start(rest) else { return false };
-        if number.is_plain && self.is_kept(last, &rest[..number.length]) {
+        if number.is_plain && self.is_kept(&rest[..number.length]) {
             self.plain.push_str(&rest[..number.length]);
             self.take(number.length);
         } else {
@@ -174,8 +185,9 @@ impl<'a> Reader<'a> {
         true
     }
 
-    /// Returns true if a number is not noise. `last` is the word before it.
-    fn is_kept(&self, last: &str, number: &str) -> bool {
+    /// Returns true if a number is not noise.
+    fn is_kept(&self, number: &str) -> bool {
+        let last = self.last.as_str();
         let rest = &self.rest()[number.len()..];
         let is_amount = rest.starts_with('%')
             || spaced_unit(rest) > 0
@@ -252,7 +264,10 @@ impl<'a> Reader<'a> {
         if let Some(stem) = shapes::mangled(lower) {
             return self.plain.push_str(stem);
         }
-        let in_path = lower.contains('_') && self.is_in_path();
+        if !lower.contains('_') {
+            return self.glued(lower);
+        }
+        let in_path = self.is_in_path();
         let mut parts = word.split('_').zip(lower.split('_')).peekable();
         let (mut is_first, mut is_of_date, mut last) = (true, false, "");
         while let Some((part, lower)) = parts.next() {

@@ -239,4 +239,12 @@ fn the_signature_covers_class_code_and_reason() {
     ] {
         assert_ne!(first, other);
     }
+    let (budget, transient) = (FailureClass::Budget, FailureClass::Transient);
+    let cut = signature(budget, "limit/wall_ms", "the stage ran for a second");
+    assert!(cut.is_some());
+    assert_eq!(cut, signature(budget, "limit/wall_ms", "the stage wrote half a line"));
+    assert!(signature(transient, "verify/timeout", "timed out").is_some());
+    for code in ["limit/max_visits", "limit/max_wall_time", "limit/max_tokens", "provider/request-timeout"] {
+        assert_eq!(signature(budget, code, "a limit of the run or of a node"), None, "{code}");
+    }
 }

@@ -38,6 +38,9 @@ pub(super) fn is_short_hash(word: &str) -> bool {
 
 /// Returns the length of the UUID at the start of a text.
 pub(super) fn uuid(text: &str) -> Option<usize> {
+    if text.as_bytes().get(UUID_GROUPS[0]) != Some(&b'-') {
+        return None;
+    }
     let mut at = 0;
     for (index, length) in UUID_GROUPS.into_iter().enumerate() {
         at += usize::from(index > 0);
@@ -51,6 +54,9 @@ pub(super) fn uuid(text: &str) -> Option<usize> {
 /// Returns the length of the IPv6 or MAC address at the start of a text.
 pub(super) fn colon_address(text: &str) -> Option<usize> {
     let length = text.find(|c: char| !c.is_ascii_hexdigit() && c != ':').unwrap_or(text.len());
+    if !text[..length].contains(':') {
+        return None;
+    }
     let address = text[..length].trim_end_matches(':');
     let groups: Vec<&str> = address.split(':').collect();
     let has_digit = |group: &&str| group.bytes().any(|b| b.is_ascii_digit());

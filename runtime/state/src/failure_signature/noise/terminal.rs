@@ -1,8 +1,18 @@
 //! What a terminal would not show any more: escape sequences, and text that a later output overwrote.
 
+use std::borrow::Cow;
+
 /// Returns a text without ANSI escape sequences and without text that was overwritten after a carriage return or a
 /// backspace.
-pub(super) fn shown(text: &str) -> String {
+pub(super) fn shown(text: &str) -> Cow<'_, str> {
+    // The first byte of `\u{9b}` is 0xc2.
+    match text.bytes().any(|byte| matches!(byte, 0x1b | b'\r' | 0x08 | 0xc2)) {
+        true => Cow::Owned(printed(text)),
+        false => Cow::Borrowed(text),
+    }
+}
+
+fn printed(text: &str) -> String {
     let mut shown = String::with_capacity(text.len());
     let mut line = 0;
     let mut rest = text;
