@@ -27,7 +27,7 @@ fn scenario() -> String {
 /// shell.
 fn bench(feedback: &str, acts: &[SubjectAction]) -> Workbench {
     let bench = Workbench::with_pipeline(&format!(
-        "digraph h {{\n  graph [goal=\"solve the riddle\", max_steps=2000, default_max_retries=1]\n  start [shape=Mdiamond]; done [shape=Msquare]\n\
+        "digraph h {{\n  graph [goal=\"solve the riddle\", max_steps=2000, default_max_retries=1, loop_restart_signature_limit=100000]\n  start [shape=Mdiamond]; done [shape=Msquare]\n\
          \x20 build [shape=box, allowed_write_paths=\"src/,seen/\", allowed_commands=\"*\", cache=\"build/\", prompt=\"$goal\"]\n\
          \x20 judge [shape=parallelogram, allowed_write_paths=\"out/\", cache=\"build/\", timeout=\"3s\", {feedback}, \
          tool_command=\"sh scripts/scenarios/check.sh\"]\n  look [type=\"evil.guest\"]\n\

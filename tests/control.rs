@@ -101,9 +101,11 @@ fn a_run_under_way_is_canceled_for_good() {
     assert!(!sleeps(&length(1)), "its command has ended");
     Answer::from_child(child).ends(CANCELED).says("canceled by ann").never_says("glovebox resume");
     let events = events(&bench, "r");
-    let (cut, end) = (&events[events.len() - 2], &events[events.len() - 1]);
+    let [.., cut, exit, end] = events.as_slice() else { panic!("the end of a run") };
     let acknowledged = (&cut["kind"], &cut["ending"]["how"]);
     assert_eq!(acknowledged, (&"stage.finished".into(), &"canceled".into()));
+    assert_eq!((&exit["kind"], &exit["point"]), (&"branch.exited".into(), &"in_stage".into()));
+    assert_eq!((&exit["node"], &exit["reason"]), (&cut["node"], &"canceled by ann".into()));
     assert_eq!(end["kind"], "run.finished");
     bench.glovebox(&["diff", "r"]).ends(0).says("src/one").never_says("src/two");
     assert!(!bench.run_folder("r").join("workspace/src/two").exists(), "nothing of a stage that was cut is kept");

@@ -12,7 +12,7 @@ use rusqlite::Connection;
 use serde_json::Value;
 use std::io::{BufRead, BufReader, Read};
 use std::path::Path;
-use std::process::{Child, ChildStdout};
+use std::process::{Child, ChildStdout, Stdio};
 use std::time::{Duration, Instant};
 
 const PIPELINE: &str = r#"digraph crash {
@@ -345,7 +345,8 @@ fn a_run_of_a_transformed_pipeline_goes_on_with_it_from_every_prefix() {
 
 #[test]
 fn the_first_signal_cancels_cleanly_and_the_code_says_which() {
-    for (signal, code, name) in [("INT", 130, "signal INT"), ("TERM", 143, "signal TERM")] {
+    for (signal, code) in [("INT", 130), ("TERM", 143), ("HUP", 143), ("QUIT", 143)] {
+        let name = &format!("signal {signal}");
         let bench = Workbench::with_pipeline(&PIPELINE.replace("sleep 0.05", "sleep 120"));
         bench.write("script.toml", SCRIPT);
         let mut child = bench.start(RUN);
@@ -363,8 +364,37 @@ fn the_first_signal_cancels_cleanly_and_the_code_says_which() {
         answer.ends(code);
         assert!(before.elapsed() < Duration::from_secs(50), "the command was stopped, not waited for");
         assert!(rest.iter().any(|line| line.contains("run.canceled") && line.contains(name)), "{rest:?}");
+        let exited = rest.iter().find(|line| line.contains("branch.exited")).unwrap();
+        assert!(exited.contains("\"in_stage\"") && exited.contains(&format!("canceled by {name}")), "{exited}");
         let last = bench.run_json("r", "final.json");
         assert_eq!((&last["status"], &last["failure_class"]), (&"fail".into(), &"canceled".into()));
+    }
+}
+
+/// A terminal that is closed sends SIGHUP. `nohup` lets a process ignore it.
+#[test]
+fn a_terminal_that_is_closed_stops_the_run_and_nohup_does_not() {
+    for (before, code) in [("", 143), ("trap '' HUP; ", 0)] {
+        let bench = Workbench::with_pipeline(&PIPELINE.replace("sleep 0.05", "sleep 2"));
+        bench.write("script.toml", SCRIPT);
+        bench.write("src/old.txt", "old\n");
+        let own = bench.command(RUN);
+        let mut command = std::process::Command::new("setsid");
+        command.args(["sh", "-c", &format!("{before}exec \"$@\""), "sh"]).arg(own.get_program()).args(own.get_args());
+        command.current_dir(bench.project()).env_clear();
+        command.envs(own.get_envs().filter_map(|(name, value)| Some((name, value?))));
+        let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+        let mut output = BufReader::new(child.stdout.take().unwrap());
+        let mut line = String::new();
+        while !line.contains("\"check\"") || !line.contains("stage.started") {
+            line.clear();
+            assert!(output.read_line(&mut line).unwrap() > 0, "the run ended before its command began");
+        }
+        send(&child, "HUP");
+        let rest: Vec<String> = output.lines().map(Result::unwrap).collect();
+        Answer::from_child(child).ends(code);
+        assert!(rest.iter().any(|line| line.contains("run.finished") && line.contains("final.json")), "{rest:?}");
+        assert_eq!(bench.run_json("r", "final.json")["status"], if code == 0 { "success" } else { "fail" });
     }
 }
 

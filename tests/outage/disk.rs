@@ -127,6 +127,10 @@ impl Disk {
                 let length = usize::try_from(call.number(1).unwrap()).unwrap();
                 self.change(call.behind(0), Change::Length(length));
             }
+            "fallocate" if call.number(1) == Some(0) => {
+                let end = call.number(2).unwrap() + call.number(3).unwrap();
+                self.change(call.behind(0), Change::Length(usize::try_from(end).unwrap()));
+            }
             "fsync" | "fdatasync" => self.flush(&call.behind(0).unwrap()),
             "syncfs" => {
                 self.files.iter_mut().for_each(File::flush);

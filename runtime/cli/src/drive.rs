@@ -10,8 +10,9 @@ use crate::runs;
 use crate::runs::RunFolder;
 use crate::runs::changes;
 use crate::runs::failure;
+use crate::stop_signals::listen;
 use crate::terminal::paint::Paint;
-use crate::terminal::progress::{Notices, ProgressFormat, Reporter};
+use crate::terminal::progress::{ProgressFormat, Reporter};
 use crate::terminal::summary;
 use crate::terminal::{self, visible};
 use cap_std::ambient_authority;
@@ -20,7 +21,7 @@ use glovebox_engine::driver::RunError;
 use glovebox_engine::run::{HoldoutError, Run, RunDir, Update, WORKSPACE_DIR};
 use glovebox_engine::signals::LocalSignals;
 use glovebox_jail::jail::retire_templates;
-use glovebox_journal::ports::{PortError, Signals};
+use glovebox_journal::ports::PortError;
 use glovebox_record::FailureCode;
 use glovebox_state::evidence::{RunStatus, RunSummary, VerdictFile};
 use glovebox_workspace::user_key::UserKey;
@@ -28,10 +29,6 @@ use std::error::Error;
 use std::panic::{self, AssertUnwindSafe};
 use std::path::Path;
 use std::time::Duration;
-use tokio::signal::unix::{Signal, SignalKind, signal};
-
-/// Time after a signal within which another signal counts as the same request.
-const SAME_REQUEST_MAX: Duration = Duration::from_millis(200);
 
 /// Minimum free space in bytes; with less, the file system counts as full. A new journal and its write-ahead log need
 /// more.
@@ -85,41 +82,6 @@ pub async fn drive(run: &mut Run, folder: &RunFolder, mut reporter: Reporter, pr
     reporter.close();
     listening.abort();
     driven.map_err(|error| stop(folder, &error))
-}
-
-/// Turns signals of the operating system into a request to stop.
-fn listen(signals: LocalSignals, notices: Notices, leave: Leave) -> Result<impl Future<Output = ()>, Stop> {
-    let on = |kind: SignalKind| signal(kind).map_err(|error| Stop::io("listen for signals", &error));
-    let (mut interrupt, mut terminate) = (on(SignalKind::interrupt())?, on(SignalKind::terminate())?);
-    Ok(async move {
-        let mut exit = first_of(&mut interrupt, &mut terminate).await;
-        // The first Ctrl-C at a question leaves the question open and does not stop the run.
-        if exit == Exit::Interrupted && leave.leave() {
-            let same = async { while first_of(&mut interrupt, &mut terminate).await == Exit::Interrupted {} };
-            let passed = tokio::time::timeout(SAME_REQUEST_MAX, same).await;
-            exit = match passed {
-                Ok(()) => Exit::Terminated,
-                Err(_) => first_of(&mut interrupt, &mut terminate).await,
-            };
-        }
-        let name = if exit == Exit::Terminated { "signal TERM" } else { "signal INT" };
-        notices.say("stopping the run; press Ctrl-C again to end at once, without a summary");
-        signals.cancel(name);
-        let same = async { while first_of(&mut interrupt, &mut terminate).await != Exit::Ok {} };
-        // One request may arrive as two signals: from the terminal, and from a program that forwards signals to its
-        // child processes.
-        let _passed = tokio::time::timeout(SAME_REQUEST_MAX, same).await;
-        let exit = first_of(&mut interrupt, &mut terminate).await;
-        notices.leave();
-        std::process::exit(i32::from(exit.code()));
-    })
-}
-
-async fn first_of(interrupt: &mut Signal, terminate: &mut Signal) -> Exit {
-    tokio::select! {
-        _ = interrupt.recv() => Exit::Interrupted,
-        _ = terminate.recv() => Exit::Terminated,
-    }
 }
 
 /// Returns why the run could not continue, and how to continue it.

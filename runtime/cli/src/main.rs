@@ -27,6 +27,7 @@ mod runs;
 #[cfg(test)]
 mod schemas;
 mod setup;
+mod stop_signals;
 mod terminal;
 mod user_key;
 

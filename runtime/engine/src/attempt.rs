@@ -19,6 +19,7 @@ mod files;
 mod fill_caches;
 mod guardrail;
 mod hooks;
+mod infra;
 mod input;
 mod jail_setting;
 mod kept;
@@ -222,8 +223,14 @@ impl<B: BlobStore + 'static> Workbench<B> {
             recovery::check_own(&mut fact, check)?;
         }
         if let Some(hints) = withheld {
+            let signature = self.sealed_signature(&fact, holdouts)?;
             fact.files.artifacts.push(self.whole_answer(&fact)?);
             redact::redact(&mut fact, &self.plan.pipeline, &hints);
+            fact.follow_up.signature = match signature {
+                // Only the redaction made a failure of it: no test ran.
+                None => self.sealed_signature(&fact, holdouts)?,
+                signature => signature,
+            };
             return Ok(fact);
         }
         self.signed(fact)
@@ -385,7 +392,7 @@ impl<B: BlobStore + 'static> Workbench<B> {
             is_estimated: report.is_estimated,
             steered: report.steered,
         };
-        let fact = StageFinished {
+        let mut fact = StageFinished {
             handler: node.handler.name().to_owned(),
             ending: report.ending,
             duration_ms: report.duration_ms,
@@ -396,6 +403,7 @@ impl<B: BlobStore + 'static> Workbench<B> {
             model,
             ..StageFinished::new(assignment.attempt.clone(), report.outcome)
         };
+        infra::classify(&mut fact, self.bound(&assignment.stage())?.1);
         Ok((fact, statement))
     }
 }

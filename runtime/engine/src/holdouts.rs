@@ -113,6 +113,11 @@ impl Holdouts {
         SealedText { seal: &self.seal, canary: &self.canary }
     }
 
+    /// Returns a digest of a text that reveals nothing about the text: its key is the salt of the seal.
+    pub fn keyed_digest(&self, text: &str) -> Digest {
+        self.seal.keyed_digest(text.as_bytes())
+    }
+
     /// Returns the fragments of the hold-outs for which the leak check searches.
     pub fn canary(&self) -> &Canary {
         &self.canary

@@ -32,6 +32,7 @@ pub mod live;
 pub mod liveness;
 pub mod merge_check;
 pub mod project;
+pub mod reserve;
 pub mod run;
 pub mod run_dir;
 pub mod signals;

@@ -21,12 +21,14 @@ pub mod trace;
 use crate::follow::{Fault, Follow};
 use cap_std::fs::Dir;
 use checkpoint::{CheckpointFile, Completed};
-use glovebox_journal::event::{BranchId, Digest, Event, Record, RunId};
+use glovebox_journal::event::{BranchId, Digest, Event, Record, RunFinished, Verdict};
 use glovebox_journal::ports::{BlobStore, PortError};
 use glovebox_pipeline::ir::Pipeline;
+use glovebox_record::Failure;
 use glovebox_state::context::Context;
 use glovebox_state::evidence::{BranchNow, BranchesNow, Replay};
 use glovebox_state::run_state::RunState;
+use jiff::Timestamp;
 use lines::Lines;
 use manifest::{FinalFile, ManifestFile, Totals};
 use run_files::{BytesWritten, Folder};
@@ -270,9 +272,9 @@ impl<B: BlobStore> Projector<B> {
             // The run continues, so `final.json` of the stopped run is removed.
             Event::RunResumed(_) => self.hold("", FINAL_FILE, Content::Nothing),
             Event::RunFinished(finished) => {
-                (self.totals.steps, self.totals.generation) = (state.steps, state.generation());
-                let run_id = state.run_id().cloned().unwrap_or_else(|| RunId::new(""));
-                self.file("", FINAL_FILE, &FinalFile::new(record, run_id, finished, self.totals))?;
+                if let Some(content) = self.final_file(&record.at, state, finished)? {
+                    self.hold("", FINAL_FILE, content);
+                }
             }
             _ => {}
         }
@@ -280,6 +282,36 @@ impl<B: BlobStore> Projector<B> {
             self.completed = Some(Completed::after(record, state));
         }
         Ok(())
+    }
+
+    fn final_file(
+        &mut self,
+        at: &Timestamp,
+        state: &RunState,
+        finished: &RunFinished,
+    ) -> Result<Option<Content>, ProjectError> {
+        let Some(started) = &state.run else { return Ok(None) };
+        (self.totals.steps, self.totals.generation) = (state.steps, state.generation());
+        pretty(FINAL_FILE, &FinalFile::new(at, started, finished, self.totals)).map(Content::Bytes).map(Some)
+    }
+
+    /// Writes `final.json` at the end of a run that could not write its files or that has no record of its end. Other
+    /// files that wait are left to a resume. `failure` is why the run cannot continue.
+    pub fn write_end(&mut self, state: &RunState, at: Timestamp, failure: Failure) -> Result<(), ProjectError> {
+        let stopped = RunFinished {
+            status: Verdict::Fail,
+            exit_node: None,
+            failure: Some(failure),
+            resumes_at: None,
+            artifact: Some(FINAL_FILE.to_owned()),
+        };
+        let finished = state.verdict.as_deref().unwrap_or(&stopped);
+        let Some(content) =
+            self.final_file(&state.at.filter(|_| state.verdict.is_some()).unwrap_or(at), state, finished)?
+        else {
+            return Ok(());
+        };
+        self.write_folder("", BTreeMap::from([(FINAL_FILE.to_owned(), content)]), None).map(drop)
     }
 
     /// Adds the trace lines of a record, with the changes of its branch's context since the previous line.
@@ -291,7 +323,8 @@ impl<B: BlobStore> Projector<B> {
                 let known = self.traced.get(&started.parent).cloned().unwrap_or_default();
                 self.traced.insert(branch.clone(), known);
             }
-            Event::BranchFinished(_) => drop(self.traced.remove(&branch)),
+            // A resume of a canceled run continues with its branches.
+            Event::BranchFinished(_) if state.canceled.is_none() => drop(self.traced.remove(&branch)),
             _ => {}
         }
         let now = state.branch(&branch).context.clone();

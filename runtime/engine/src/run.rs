@@ -7,6 +7,7 @@ mod begin;
 mod branches;
 mod budget;
 mod cancel;
+mod ending;
 mod fork;
 mod missing;
 mod restore;
@@ -222,7 +223,10 @@ impl Run {
         };
         // This is done even if the run cannot continue.
         let written = files.borrow_mut().write();
-        driven.and(written.map_err(RunError::Project))?;
+        let driven = driven.and(written.map_err(RunError::Project));
+        let ended = self.complete(&driven).await?;
+        watcher.borrow_mut().records(&ended);
+        driven?;
         if self.session.verdict().is_some() && !self.is_resumed {
             let base = restore::base(&self.session.blobs, self.session.state())?;
             reuse::offer(&self.session.dir, &self.executor, &base, self.summary());

@@ -169,6 +169,7 @@ fn receipt(id: &str, code: i32) -> Receipt {
         hook: None,
         over: None,
         no_proof: None,
+        printed_class: None,
         how: CommandEnding::Exited,
         code: Some(code),
         duration_ms: 1,

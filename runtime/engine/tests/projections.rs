@@ -161,6 +161,7 @@ impl Run {
                 exit_node: Some("done".into()),
                 failure: None,
                 resumes_at: None,
+                artifact: None,
             }),
         ];
         events.into_iter().zip(1..).map(|(event, seq)| record(seq, event)).collect()

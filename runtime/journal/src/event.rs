@@ -32,13 +32,13 @@ pub use glovebox_record::{
 };
 pub use holdouts_sealed::HoldoutsSealed;
 pub use parallel::{
-    BranchCanceled, BranchEnd, BranchFinished, BranchStarted, ChildObserved, ConflictSide, FanInFinished,
-    MergeConflict, ParallelChild, ParallelExpired, ParallelJoined, ParallelStarted, SupervisionEnd,
+    BranchCanceled, BranchEnd, BranchExited, BranchFinished, BranchStarted, ChildObserved, ConflictSide, ExitPoint,
+    FanInFinished, MergeConflict, ParallelChild, ParallelExpired, ParallelJoined, ParallelStarted, SupervisionEnd,
 };
 pub use question::{AnsweredBy, HeldStage, QuestionAnswered, QuestionAsked, RunPaused, SheetLine};
 pub use record::{EventText, Record, chain, whole_milliseconds};
 pub use recovery::{ProposedWrite, Recoverable, RecoveryAction, RecoveryDecided, RecoveryQuestion, RecoveryReason};
-pub use route::{GateUnmet, LoopRestarted, RouteCandidate, RouteTaken};
+pub use route::{CycleBroken, GateUnmet, LoopRestarted, RouteCandidate, RouteTaken};
 pub use run_started::{RunStarted, StartedModel, StartedPipeline, StartedPlan, StartedSandbox, StartedWorkspace};
 pub use stage::{
     AskedModel, CacheFilled, FollowUp, IgnoredFiles, Isolation, StageCommands, StageFiles, StageFinished, StageModel,
@@ -145,6 +145,12 @@ pub enum Event {
     /// No branch of the run made progress for too long.
     #[serde(rename = "run.stalled")]
     RunStalled(Box<RunStalled>),
+    /// A loop was ended because a node failed in the same way too often.
+    #[serde(rename = "cycle.broken")]
+    CycleBroken(CycleBroken),
+    /// A branch will take no further step, because the run was canceled.
+    #[serde(rename = "branch.exited")]
+    BranchExited(Box<BranchExited>),
 }
 
 impl Event {
@@ -178,6 +184,8 @@ impl Event {
             Event::RunCanceled(_) => "run.canceled",
             Event::RunFinished(_) => "run.finished",
             Event::RunStalled(_) => "run.stalled",
+            Event::CycleBroken(_) => "cycle.broken",
+            Event::BranchExited(_) => "branch.exited",
         }
     }
 
@@ -326,7 +334,7 @@ impl StagePassed {
 /// A person or a signal asked the run to stop.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct RunCanceled {
-    /// The requester: `signal INT`, `signal TERM`, or the name of a person.
+    /// The requester: `signal INT`, `signal TERM`, `signal HUP`, `signal QUIT`, or the name of a person.
     pub by: String,
 }
 
@@ -384,4 +392,7 @@ pub struct RunFinished {
     /// The stage at which a resume restarts; absent if a resume continues where the run stopped.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub resumes_at: Option<NodeId>,
+    /// The file in the run directory that tells the end; absent in records of older versions.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub artifact: Option<String>,
 }

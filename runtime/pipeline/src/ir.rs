@@ -87,8 +87,9 @@ pub struct Pipeline {
     pub start: NodeId,
     /// Maximum number of retries for nodes without `max_retries` (spec §2.5).
     pub default_max_retries: u32,
-    /// Number of visits of a node that end with the same failure before the branch fails.
-    pub signature_limit: u32,
+    /// Number of visits of a node that end with the same failure before the branch fails. `None` if the graph does not
+    /// set it.
+    pub signature_limit: Option<u32>,
     /// Limits on restarts by edges with `loop_restart`.
     pub restarts: Restarts,
     /// The next node after an unsatisfied goal gate that has no retry target of its own.

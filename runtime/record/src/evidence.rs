@@ -145,6 +145,16 @@ impl fmt::Display for NoProof {
     }
 }
 
+/// The class of failure that a failed command printed as `failure_class=…`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum PrintedClass {
+    /// The machine failed: a port was taken, a service was not there.
+    Infra,
+    /// The product failed.
+    Product,
+}
+
 /// Evidence that the host creates about a command (decision receipts-prove-verdicts).
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Receipt {
@@ -177,6 +187,9 @@ pub struct Receipt {
     /// Why the command proves nothing although it passed; absent for all other commands.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub no_proof: Option<NoProof>,
+    /// The class of failure that the command printed; absent if it passed or printed none. Only that of a verifier counts.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub printed_class: Option<PrintedClass>,
     /// How the command ended.
     pub how: CommandEnding,
     /// Exit code; absent unless the command exited.

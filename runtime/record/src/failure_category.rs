@@ -156,12 +156,13 @@ pub const VOCABULARY: [ClassifiedFailure; 17] = [
 ];
 
 /// Classification of Glovebox's own codes; the first match applies. A code that ends with `*` matches all codes with that prefix.
-const OWN: [(&str, ClassifiedFailure); 34] = [
+const OWN: [(&str, ClassifiedFailure); 35] = [
     ("host/required_tool_node", TEST),
     ("verify/exit-code", TEST),
     ("verify/signal", TEST),
     ("verify/no-tests", TEST),
     ("verify/timeout", FLAKY),
+    ("verify/infra", ENVIRONMENT),
     ("verification/plan-missing", MODEL),
     ("verification/plan-invalid", MODEL),
     ("verification/no-commands", MODEL),

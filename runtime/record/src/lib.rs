@@ -58,7 +58,9 @@ pub mod verify_limits;
 
 pub use change::{Artifact, ChangeOp, FileChange, RefusedChange, StoredOutput};
 pub use digest::{Digest, DigestError, DigestedFile};
-pub use evidence::{CommandEnding, Ending, HostTraffic, LimitUse, NoProof, Receipt, Refusal, Tokens, Traffic};
+pub use evidence::{
+    CommandEnding, Ending, HostTraffic, LimitUse, NoProof, PrintedClass, Receipt, Refusal, Tokens, Traffic,
+};
 pub use failure_category::{ClassifiedFailure, FailureCategory, FailureSource};
 pub use git_head::GitHead;
 pub use hook::{Hook, HookKind};

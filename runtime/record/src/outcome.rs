@@ -133,6 +133,8 @@ codes! {
     NOT_LINKED = "plugin/not-linked";
     /// The stage that `required_tool_node` names has not passed.
     REQUIRED_TOOL = "host/required_tool_node";
+    /// The disk of the run became full.
+    RUN_DISK_FULL = "host/disk_full";
     /// The host itself failed.
     HOST_FAULT = "host/fault";
     /// The stage knew text of a hold-out that it must not see.
@@ -141,6 +143,8 @@ codes! {
     SCOPE_WRITE = "scope/write";
     /// The run reached an exit while a goal gate was not satisfied (spec §3.4).
     GATE_UNSATISFIED = "GoalGateUnsatisfied";
+    /// A verifier's command said that the machine failed and not the product.
+    VERIFY_INFRA = "verify/infra";
     /// A test command of a stage with hold-outs ran no test.
     NO_TESTS = "verify/no-tests";
     /// The run reached an exit, but a stage had skipped commands of the operator's verify contract
@@ -148,6 +152,8 @@ codes! {
     CHECK_DROPPED = "verification/dropped-check";
     /// A stage failed too many times with the same failure.
     FAILURE_CYCLE = "loop/signature_limit";
+    /// A verification failed in the same way too often in a row.
+    REPEATED_SIGNATURE = "loop/repeated_signature";
     /// The run used up its limit of disk space.
     RUN_DISK = "limit/run_disk_bytes";
     /// The run used up its limit of steps.

@@ -5,23 +5,21 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// Default number of consecutive equal failures that ends the run (decision one-signature-two-bounds).
-const SIGNATURE_THRESHOLD: u32 = 4;
-
 /// The limits on repetitions after a failed verification.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct VerifyLimits {
     /// Maximum number of repetitions for all categories of failure; absent if only the category decides.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub max_retries: Option<u32>,
-    /// Number of times in a row that the same failure ends the run.
-    pub repeated_signature_threshold: u32,
+    /// Number of times in a row that the same failure ends the run; absent if the operator did not set it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub repeated_signature_threshold: Option<u32>,
     /// Minimum time before work is repeated after a failure that may disappear with time, in seconds.
     pub cooldown_seconds: u32,
 }
 
-impl Default for VerifyLimits {
-    fn default() -> Self {
-        Self { max_retries: None, repeated_signature_threshold: SIGNATURE_THRESHOLD, cooldown_seconds: 0 }
-    }
+impl VerifyLimits {
+    /// Number of consecutive equal failures that ends the run if neither the operator nor the graph sets a number
+    /// (decision one-signature-two-bounds).
+    pub const SIGNATURE_THRESHOLD_DEFAULT: u32 = 4;
 }

@@ -6,9 +6,12 @@
 //! a node costs a step.
 
 mod branch_name;
+mod cancel;
 mod child;
+mod cycle;
 mod due;
 mod failure_source;
+mod infra;
 mod merge;
 mod no_change;
 mod parallel;
@@ -23,8 +26,10 @@ mod verification;
 mod verify_limits;
 
 use child::observation;
+use cycle::Refusal;
 pub use due::{due, next_due};
 pub use failure_source::UNFIXABLE;
+pub use infra::is_infra;
 pub use parallel::{next_step, parallel_step};
 pub use resume::{resumes_at, visits_used_up};
 pub use retry::finalize_attempt;
@@ -50,7 +55,7 @@ pub fn decide(pipeline: &Pipeline, state: &RunState, cause: &Event) -> Vec<Event
     if let Some(by) = &state.canceled {
         // Nothing new starts (decision cancel-wins-over-policies). Running attempts are asked to stop, and their ends
         // lead here.
-        return if state.is_under_way() { Vec::new() } else { vec![canceled(by)] };
+        return cancel::next(state, by, cause).into_iter().collect();
     }
     if let Some(failure) = &state.stalled {
         return end_when_idle(state, failure.clone());
@@ -119,6 +124,8 @@ impl BranchDecision<'_> {
             Event::RunCanceled(_) | Event::RunFinished(_) => Vec::new(),
             // The end of a stalled run follows from the state.
             Event::RunStalled(_) => Vec::new(),
+            Event::CycleBroken(broken) => self.end_cycle(broken),
+            Event::BranchExited(_) => Vec::new(),
         }
     }
 
@@ -148,10 +155,10 @@ impl BranchDecision<'_> {
         if let Some(failure) = self.steps_exceeded() {
             return end_when_idle(self.state, failure);
         }
-        let unfixable = || failure_source::unfixable(self.pipeline, self.state, self.branch, node);
-        let bounds = self.visits_exceeded(node).or_else(|| self.effort_exceeded(node));
-        if let Some(failure) = bounds.or_else(|| self.verified_too_often(node)).or_else(unfixable) {
-            return self.fail(failure);
+        let unfixable = || failure_source::unfixable(self.pipeline, self.state, self.branch, node).map(Refusal::from);
+        let bounds = self.visits_exceeded(node).or_else(|| self.effort_exceeded(node)).map(Refusal::from);
+        if let Some(refusal) = bounds.or_else(|| self.verified_too_often(node)).or_else(unfixable) {
+            return self.refuse(id, refusal);
         }
         vec![match &node.handler {
             Handler::Start => self.passed(id, Status::Success),
@@ -198,26 +205,12 @@ impl BranchDecision<'_> {
     /// Describes the failure that keeps a loop going: the failure of the stage with the most consecutive failures of
     /// the same kind.
     fn repeated_failure(&self) -> Option<String> {
-        let (node, history) = self.branch.nodes.iter().max_by_key(|(_, history)| history.alike)?;
-        let failure = history.outcome.as_ref()?.failure.as_ref()?;
-        match history.alike {
-            0 => None,
-            1 => Some(format!("The last failure of `{node}`: {}", failure.reason)),
-            times => Some(format!("`{node}` failed {times} times in a row in the same way: {}", failure.reason)),
-        }
-    }
-
-    /// Returns the failure that ends a loop in which a stage repeatedly fails in the same way
-    /// (decision same-failure-ends-a-loop). The text contains the stage's own reason.
-    fn cycle(&self, node: &NodeId, outcome: &Outcome) -> Option<Failure> {
-        let (same, limit) = (self.branch.nodes.get(node)?.same, self.pipeline.signature_limit);
-        let reason = || {
-            let cause = cause_of(node, outcome).reason;
-            format!(
-                "node `{node}` failed {same} times in the same way, `loop_restart_signature_limit` is {limit}: {cause}"
-            )
-        };
-        (same >= limit).then(|| Failure::new(FailureClass::Deterministic, FailureCode::FAILURE_CYCLE, reason()))
+        let failing =
+            self.branch.nodes.iter().filter_map(|(node, history)| Some((node, history, history.last_failure()?)));
+        let (node, history, failure) = failing.max_by_key(|(_, history, _)| history.repetition.in_a_row)?;
+        let repeated = history.repetition.describe_row(node);
+        let failed = repeated.unwrap_or_else(|| format!("The last failure of `{node}`"));
+        Some(format!("{failed}: {}", failure.reason))
     }
 
     fn passed(&self, node: &NodeId, status: Status) -> Event {
@@ -338,19 +331,19 @@ impl BranchDecision<'_> {
         }
         let lookup = |key: &str| self.branch.context.text(key);
         let found = route::failure_target(self.pipeline, node, &answer(outcome), &lookup);
+        if self.misleads(outcome, &found.target) {
+            return self.fail(cause_of(node, outcome));
+        }
         let (to, edge) = match &found.target {
             FailureTarget::Edge(index) => (&self.pipeline.edges[index.0].to, Some(index.0)),
             FailureTarget::Node(target) => (target, None),
             FailureTarget::Stop => {
                 let repeated = self.not_verified_again(node, None);
-                return self.fail(repeated.unwrap_or_else(|| cause_of(node, outcome)));
+                return self.refuse(node, repeated.unwrap_or_else(|| cause_of(node, outcome).into()));
             }
         };
-        if let Some(failure) = self.not_verified_again(node, Some(to)) {
-            return self.fail(failure);
-        }
-        if let Some(failure) = self.cycle(node, outcome) {
-            return self.fail(failure);
+        if let Some(refusal) = self.not_verified_again(node, Some(to)).or_else(|| self.cycle(node, outcome)) {
+            return self.refuse(node, refusal);
         }
         self.route(node, to, Choice { how: found.how.as_str(), edge, candidates: found.candidates })
     }
@@ -380,6 +373,9 @@ impl BranchDecision<'_> {
             let reason = if is_told { format!("{reason}: {}", outcome.notes) } else { reason };
             return self.fail(Failure::new(FailureClass::Deterministic, "route/none", reason));
         };
+        if self.misleads(outcome, &FailureTarget::Edge(index)) {
+            return self.fail(cause_of(node, outcome));
+        }
         let choice = Choice { how: selection.how.as_str(), edge: Some(index.0), candidates: selection.candidates };
         self.route(node, &self.pipeline.edges[index.0].to, choice)
     }
@@ -497,10 +493,22 @@ fn canceled(by: &str) -> Event {
 /// Returns the end of a run that succeeded at an exit.
 fn succeeded(exit: &Node) -> Event {
     let exit_node = Some(exit.id.clone());
-    Event::RunFinished(RunFinished { status: Verdict::Success, exit_node, failure: None, resumes_at: None })
+    Event::RunFinished(RunFinished {
+        status: Verdict::Success,
+        exit_node,
+        failure: None,
+        resumes_at: None,
+        artifact: None,
+    })
 }
 
 /// Returns the end of a run that failed.
 pub fn failed(failure: Failure) -> Event {
-    Event::RunFinished(RunFinished { status: Verdict::Fail, exit_node: None, failure: Some(failure), resumes_at: None })
+    Event::RunFinished(RunFinished {
+        status: Verdict::Fail,
+        exit_node: None,
+        failure: Some(failure),
+        resumes_at: None,
+        artifact: None,
+    })
 }

@@ -182,6 +182,7 @@ impl RunSummary {
             }
             (RunStatus::Fail, _) if code == Some(&FailureCode::RUN_DISK) => Resumption::Continues,
             (RunStatus::Fail, _) if code == Some(&FailureCode::RUN_STALLED) => Resumption::Continues,
+            (RunStatus::Fail, _) if code == Some(&FailureCode::RUN_DISK_FULL) => Resumption::Continues,
             (RunStatus::Fail, _) if code == Some(&FailureCode::RUN_STEPS) => Resumption::NeedsSteps,
             (RunStatus::Fail, _) if code == Some(&FailureCode::RUN_WALL_TIME) => Resumption::NeedsTime,
             (RunStatus::Fail, _) if code == Some(&FailureCode::RUN_TOKENS) => Resumption::NeedsTokens,

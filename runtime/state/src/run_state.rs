@@ -24,6 +24,7 @@ pub use branch::is_output;
 pub use branch::parallel::{EndedBranch, OpenParallel, Origin};
 pub use branch::pending_outcome::{FailedStage, Unverified};
 pub use branch::question::{OpenQuestion, Wait};
+pub use branch::repetition::Repetition;
 pub use branch::results::share;
 pub use branch::verify_failures::VerifyFailures;
 pub use branch::{Branch, OpenTask, Position};
@@ -161,6 +162,7 @@ impl RunState {
             }
             Event::RunPaused(_) => {}
             Event::RunStalled(stalled) => self.stall(stalled),
+            Event::CycleBroken(_) | Event::BranchExited(_) => {}
         }
     }
 
@@ -369,7 +371,7 @@ impl RunState {
     }
 }
 
-/// Returns true if a limit of the run ended it. With a higher limit, the run can continue.
+/// Returns true if a limit of the run or a full disk ended it. With a higher limit or more space, the run can continue.
 fn can_continue(finished: &RunFinished) -> bool {
     let limits = [
         FailureCode::RUN_DISK,
@@ -379,7 +381,8 @@ fn can_continue(finished: &RunFinished) -> bool {
         FailureCode::RUN_COST,
     ];
     let is_limit = |failure: &Failure| failure.class == FailureClass::Budget && limits.contains(&failure.code);
-    finished.failure.as_ref().is_some_and(is_limit)
+    let is_full = |failure: &Failure| failure.code == FailureCode::RUN_DISK_FULL;
+    finished.failure.as_ref().is_some_and(|failure| is_limit(failure) || is_full(failure))
 }
 
 /// Returns true for an attempt that ended because it was canceled. After a resume, such an attempt is ignored.

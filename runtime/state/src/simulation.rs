@@ -80,6 +80,7 @@ pub fn receipt(code: Option<i32>, how: CommandEnding) -> Receipt {
         degradations: Vec::new(),
         over: None,
         no_proof: None,
+        printed_class: None,
     }
 }
 
@@ -144,7 +145,7 @@ impl<'a> Simulation<'a> {
             let record =
                 Record { seq, at: self.at, prev: Digest::ZERO, hash: Digest::ZERO, event, text: EventText::default() };
             self.state.apply(&record);
-            events.splice(0..0, decide(self.pipeline, &self.state, &record.event));
+            events.splice(0..0, decide(self.pipeline, &self.state, &record.event).into_iter().rev());
             self.records.push(record);
         }
     }

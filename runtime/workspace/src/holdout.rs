@@ -226,6 +226,12 @@ impl Seal {
         Ok(())
     }
 
+    /// Returns a digest of some bytes, keyed by `derive_key("glovebox hold-out text v1", salt)`. Without the salt, it
+    /// reveals nothing about the bytes.
+    pub fn keyed_digest(&self, bytes: &[u8]) -> Digest {
+        blake3::keyed_hash(&blake3::derive_key("glovebox hold-out text v1", &salt_of(&self.opening)), bytes).into()
+    }
+
     /// Returns the folder of the sealed copy, in which the files have the same paths as in the project. It must be
     /// mounted read-only and never written.
     pub fn files(&self) -> PathBuf {
@@ -313,9 +319,13 @@ fn keep(made: &Tree, opening: &Opening) -> io::Result<()> {
     file.sync_all()
 }
 
+/// Returns the salt. `open` accepts only a valid salt; zeros would only lead to a different root.
+fn salt_of(opening: &Opening) -> [u8; 32] {
+    blake3::Hash::from_hex(&opening.salt).map_or([0; 32], |salt| *salt.as_bytes())
+}
+
 fn root(opening: &Opening) -> blake3::Hash {
-    // `open` accepts only a valid salt. Zeros here would only lead to a different root.
-    let salt = blake3::Hash::from_hex(&opening.salt).map_or([0; 32], |salt| *salt.as_bytes());
+    let salt = salt_of(opening);
     let leaf_key = blake3::derive_key("glovebox hold-out leaf v1", &salt);
     let mut hasher = blake3::Hasher::new_keyed(&blake3::derive_key("glovebox hold-out root v1", &salt));
     hasher.update(&count(opening.folders.len()));

@@ -169,6 +169,14 @@ fn words(event: &Event) -> Vec<String> {
                 format!("fail {}: {}", failure.class.as_str(), visible::summary(&failure.reason, TEXT_CHARACTERS_MAX))
             }
         }),
+        // The lines of the cancellation and of the ends of branches are enough.
+        Event::BranchExited(_) => Vec::new(),
+        Event::CycleBroken(cycle) => one(format!(
+            "loop ended: failed {} times in the same way, {} is {}",
+            cycle.count,
+            visible::line(&cycle.limit_name),
+            cycle.limit
+        )),
     }
 }
 

@@ -1,10 +1,12 @@
 //! The failure signature of an attempt: a digest of the failure and of what the stage's commands printed, without parts
-//! that differ by chance.
+//! that differ by chance. For a stage that can read hold-outs, the digest is keyed, so that nobody can find the output
+//! by trying.
 
 use super::{AttemptError, Workbench};
+use crate::holdouts::Holdouts;
 use glovebox_journal::event::{Digest, StageFinished};
 use glovebox_journal::ports::{BlobStore, PortError};
-use glovebox_state::failure_signature::{plain, text};
+use glovebox_state::failure_signature::{is_cut_off, plain, text};
 use glovebox_state::run_state::is_output;
 use std::io::Read;
 
@@ -12,23 +14,39 @@ use std::io::Read;
 const OUTPUT_BYTES: u64 = 64 * 1024;
 
 impl<B: BlobStore> Workbench<B> {
-    /// Returns the result with its failure signature. The signature covers the stage's output, so a result gets no
-    /// signature if only its verdict is kept.
+    /// Returns the result with its failure signature.
     pub(super) fn signed(&self, mut fact: StageFinished) -> Result<StageFinished, AttemptError> {
-        fact.follow_up.signature = compute(&fact, &*self.blobs)?;
+        fact.follow_up.signature = signature(&fact, &*self.blobs)?;
         let mut own = Ok(None);
-        fact.with_own_outcome(|fact| own = compute(fact, &*self.blobs));
+        fact.with_own_outcome(|fact| own = signature(fact, &*self.blobs));
         if let Some(recoverable) = &mut fact.files.recoverable {
             recoverable.signature = own?;
         }
         Ok(fact)
     }
+
+    /// Returns the failure signature of a result of which only the verdict is kept. Only the engine compares it.
+    pub(super) fn sealed_signature(
+        &self,
+        fact: &StageFinished,
+        holdouts: &Holdouts,
+    ) -> Result<Option<Digest>, AttemptError> {
+        Ok(signed_text(fact, &*self.blobs)?.map(|text| holdouts.keyed_digest(&text)))
+    }
 }
 
-/// Returns the failure signature of an attempt. `None` for a success, and for a failure after which a retry may succeed
-/// without a change.
-fn compute(finished: &StageFinished, blobs: &impl BlobStore) -> Result<Option<Digest>, PortError> {
-    let Some(mut text) = finished.outcome.failure.as_ref().and_then(text) else { return Ok(None) };
+fn signature(finished: &StageFinished, blobs: &impl BlobStore) -> Result<Option<Digest>, PortError> {
+    Ok(signed_text(finished, blobs)?.map(|text| Digest::hash(text.as_bytes())))
+}
+
+/// Returns the text that identifies the failure of an attempt. `None` for a success, and for a failure after which a
+/// retry may succeed without a change.
+fn signed_text(finished: &StageFinished, blobs: &impl BlobStore) -> Result<Option<String>, PortError> {
+    let Some(failure) = &finished.outcome.failure else { return Ok(None) };
+    let Some(mut text) = text(failure) else { return Ok(None) };
+    if is_cut_off(failure) {
+        return Ok(Some(text));
+    }
     for artifact in finished.files.artifacts.iter().filter(|artifact| is_output(&artifact.name)) {
         let mut bytes = Vec::new();
         let mut content = blobs.open(&artifact.digest)?;
@@ -41,7 +59,7 @@ fn compute(finished: &StageFinished, blobs: &impl BlobStore) -> Result<Option<Di
         text.push_str(&plain(&String::from_utf8_lossy(&bytes)));
         text.push('\n');
     }
-    Ok(Some(Digest::hash(text.as_bytes())))
+    Ok(Some(text))
 }
 
 #[cfg(test)]

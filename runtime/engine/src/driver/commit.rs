@@ -8,6 +8,7 @@
 use super::claim::NextClaim;
 use super::{CHUNK, Driver, Follow, RunError};
 use crate::merge_check::MergeCheck;
+use crate::project::FINAL_FILE;
 use glovebox_journal::event::{Event, Record, StreamKey, whole_milliseconds};
 use glovebox_journal::ports::{PortError, RunLog};
 use glovebox_journal::rewind::Fold;
@@ -191,6 +192,7 @@ fn fold_and_decide(
         while let Some(event) = events.get_mut(folded) {
             if let Event::RunFinished(ended) = event {
                 ended.resumes_at = resumes_at(pipeline, &state, ended).cloned();
+                ended.artifact = Some(FINAL_FILE.to_owned());
             }
             state.fold(at, event);
             folded += 1;

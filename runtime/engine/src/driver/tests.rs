@@ -288,8 +288,8 @@ async fn a_cancel_stops_the_attempt_and_the_run() {
     driver.drive(listening).await.unwrap();
     assert_eq!(reason(&driver.replay.state), "run/canceled: canceled by signal INT");
     let kinds: Vec<_> = log.read(&RUN.into(), 1, 100).await.unwrap().iter().map(|record| record.event.kind()).collect();
-    let expected = ["run.canceled", "stage.finished", "run.finished"];
-    assert_eq!(kinds[kinds.len() - 3..], expected, "no edge was chosen");
+    let expected = ["run.canceled", "stage.finished", "branch.exited", "run.finished"];
+    assert_eq!(kinds[kinds.len() - 4..], expected, "no edge was chosen");
 }
 
 #[tokio::test]

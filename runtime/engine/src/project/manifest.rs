@@ -12,6 +12,7 @@ use glovebox_journal::event::{
 use glovebox_record::Tokens;
 use glovebox_record::spend::Money;
 use glovebox_state::evidence::is_first;
+use jiff::Timestamp;
 use schemars::JsonSchema;
 use serde::Serialize;
 use std::collections::BTreeMap;
@@ -99,8 +100,8 @@ pub struct FinalFile<'a> {
     pub status: Verdict,
     /// The run's id.
     pub run_id: RunId,
-    /// Always empty: the workspace of a run is a copy, and a run never commits to a git repository.
-    pub final_git_commit_sha: String,
+    /// The commit of the git checkout from which the run began, because a run never commits. Empty without a commit.
+    pub final_git_commit_sha: &'a str,
     /// The stage's reason, unchanged. Absent after success.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub failure_reason: Option<&'a str>,
@@ -170,14 +171,14 @@ impl Totals {
 }
 
 impl<'a> FinalFile<'a> {
-    /// Converts a `run.finished` event to the file.
-    pub fn new(record: &Record, run_id: RunId, finished: &'a RunFinished, totals: Totals) -> Self {
+    /// Converts the end of a run to the file.
+    pub fn new(at: &Timestamp, started: &'a RunStarted, finished: &'a RunFinished, totals: Totals) -> Self {
         let failure = finished.failure.as_ref();
         Self {
-            timestamp: time_format::text(&record.at),
+            timestamp: time_format::text(at),
             status: finished.status,
-            run_id,
-            final_git_commit_sha: String::new(),
+            run_id: started.run_id.clone(),
+            final_git_commit_sha: started.workspace.git.commit.as_deref().unwrap_or_default(),
             failure_reason: failure.map(|failure| failure.reason.as_str()),
             failure_class: failure.map(|failure| failure.class.as_str()),
             failure_code: failure.map(|failure| failure.code.as_str()),

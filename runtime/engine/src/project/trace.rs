@@ -310,6 +310,7 @@ pub(super) fn lines<'a>(
         Event::GateUnmet(_) | Event::BranchCanceled(_) | Event::ParallelExpired(_) => Vec::new(),
         Event::ChildObserved(_) => Vec::new(),
         Event::RunPaused(_) | Event::RunCanceled(_) | Event::RunStalled(_) => Vec::new(),
+        Event::CycleBroken(_) | Event::BranchExited(_) => Vec::new(),
     };
     let branch_id = record.event.branch().filter(|id| **id != *MAIN);
     let line = |fact| TraceLine { schema_version: SCHEMA_VERSION, at: record.at, branch_id, fact };

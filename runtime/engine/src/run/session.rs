@@ -16,6 +16,7 @@ use crate::driver::{Driver, Fault, Follow, RunError};
 use crate::inbox::{Inbox, forget_requests};
 use crate::liveness::LivenessStream;
 use crate::merge_check::MergeCheck;
+use crate::reserve;
 use crate::run_dir::branch_workspace;
 use glovebox_journal::blobs::DirBlobs;
 use glovebox_journal::event::{
@@ -29,11 +30,11 @@ use glovebox_pipeline::ir::{NodeId, Pipeline};
 use glovebox_plan::plan::compare::{Addition, Change, additions};
 use glovebox_plan::plan::{Plan, PlanCapabilities};
 use glovebox_plan::prepare::executor::Worker;
-use glovebox_record::RunBounds;
 use glovebox_record::liveness::StallSettings;
 use glovebox_record::scope::Entry;
 use glovebox_record::spend::SpendBounds;
-use glovebox_state::decide::{limit_reached, resumes_at, visits_used_up};
+use glovebox_record::{Failure, RunBounds};
+use glovebox_state::decide::{failed, limit_reached, resumes_at, visits_used_up};
 use glovebox_state::evidence::Replay;
 use glovebox_state::run_state::{LastEvents, PendingDecisions, RunState};
 use glovebox_workspace::project::SkippedEntry;
@@ -270,6 +271,7 @@ impl Session {
         if let Some(failure) = limit_reached(&self.replay.state, &resumed).or_else(used_up) {
             return Err(RunError::LimitReached(failure));
         }
+        reserve::keep(&self.dir).map_err(|error| RunError::Project(Box::new(error)))?;
         self.blobs.sweep()?;
         self.journal.lengthen(&self.dir.dir)?;
         let goes_back = past.is_some();
@@ -284,7 +286,7 @@ impl Session {
         let resumed = RunResumed { repaired, caches_removed, clock_went_back, ..resumed };
         let (run, replay, pending) = self.position();
         // A pending fan-in merges changes, so the workspace must be updated too.
-        let follower = WorkspaceFollower { dir: &self.dir, blobs: &self.blobs, next: follower };
+        let follower = WorkspaceFollower { dir: &self.dir, blobs: &self.blobs, next: follower, is_stopped: false };
         let mut driver = Driver {
             clock: self.clock,
             replay,
@@ -330,6 +332,24 @@ impl Session {
         (self.replay, self.pending) = driver.into_parts();
         ended?;
         apply_changes(&workspace, &self.blobs, self.replay.state.main().changes.values())
+    }
+
+    /// Appends the end of a run that cannot continue. A resume continues where it stopped.
+    pub(super) async fn end(
+        &mut self,
+        pipeline: &Pipeline,
+        failure: Failure,
+        follower: &mut impl Follow,
+    ) -> Result<Vec<Record>, RunError> {
+        let (run, replay, pending) = self.position();
+        let mut driver = Driver {
+            replay,
+            pending,
+            ..Driver::new(run, pipeline, &self.journal, &(), self.worker.name.clone(), follower)
+        };
+        let ended = driver.note(vec![failed(failure)]).await;
+        (self.replay, self.pending) = driver.into_parts();
+        ended
     }
 
     /// Creates the `run.resumed` event of a resume with these changes. Every blob that the event names is durable.
@@ -419,7 +439,7 @@ impl Session {
     {
         let (workspace, blobs) = (self.dir.workspace(), Arc::clone(&self.blobs));
         let (run, replay, pending) = self.position();
-        let follower = WorkspaceFollower { dir: &self.dir, blobs: &self.blobs, next: follower };
+        let follower = WorkspaceFollower { dir: &self.dir, blobs: &self.blobs, next: follower, is_stopped: false };
         let mut driver = Driver {
             clock: self.clock,
             replay,
@@ -477,6 +497,7 @@ pub(super) fn stores(dir: &RunDir, run: &RunId) -> Result<(Owner, SqliteLog, Arc
     let journal = SqliteLog::open_signed(&dir.path.join(JOURNAL_FILE), run.clone(), dir.key.clone())?;
     let blobs = Arc::new(journal.blobs(&dir.dir)?);
     journal.lengthen(&dir.dir)?;
+    reserve::keep(dir).map_err(|error| RunError::Project(Box::new(error)))?;
     Ok((owner, journal, blobs))
 }
 
@@ -485,10 +506,13 @@ struct WorkspaceFollower<'a, F> {
     dir: &'a RunDir,
     blobs: &'a DirBlobs,
     next: &'a mut F,
+    /// True after a request to stop. A resume continues with the branches that end then.
+    is_stopped: bool,
 }
 
 impl<F: Follow> Follow for WorkspaceFollower<'_, F> {
     fn record(&mut self, record: &Record, replay: &Replay) {
+        self.is_stopped = replay.state.canceled.is_some() && replay.state.stopped.is_some();
         self.next.record(record, replay);
     }
 
@@ -500,7 +524,9 @@ impl<F: Follow> Follow for WorkspaceFollower<'_, F> {
 
 impl<F> WorkspaceFollower<'_, F> {
     fn apply(&self, record: &Record) -> Result<(), Fault> {
-        if let Event::BranchFinished(finished) = &record.event {
+        if let Event::BranchFinished(finished) = &record.event
+            && !self.is_stopped
+        {
             branches::remove_files(self.dir, &finished.branch);
         }
         let Some((branch, changes)) = record.event.committed() else { return Ok(()) };

@@ -63,7 +63,13 @@ pub(crate) fn finished(task: &Task) -> Event {
 
 /// Creates the event with which the run ends.
 pub(crate) fn ended() -> Event {
-    Event::RunFinished(RunFinished { status: Verdict::Success, exit_node: None, failure: None, resumes_at: None })
+    Event::RunFinished(RunFinished {
+        status: Verdict::Success,
+        exit_node: None,
+        failure: None,
+        resumes_at: None,
+        artifact: None,
+    })
 }
 
 async fn succeed(assignment: Assignment) -> Result<StageFinished, Fault> {
@@ -333,7 +339,8 @@ pub(crate) async fn a_cancel_and_a_commit_race_and_one_order_is_stored<L: Adapte
         driver.drive(stage).await.unwrap();
         let records = under.records().await;
         let kinds: Vec<&str> = records.iter().map(|record| record.event.kind()).collect();
-        assert_eq!(kinds[kinds.len() - 3..], ["run.canceled", "stage.finished", "run.finished"], "{is_before}");
+        let expected = ["run.canceled", "stage.finished", "branch.exited", "run.finished"];
+        assert_eq!(kinds[kinds.len() - 4..], expected, "{is_before}");
         assert_eq!(fold(&records), driver.replay.state);
     }
 }

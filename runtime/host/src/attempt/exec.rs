@@ -7,6 +7,7 @@
 mod grant;
 mod live;
 mod no_tests;
+mod printed_class;
 mod usage;
 
 pub use grant::CommandSetting;
@@ -141,6 +142,8 @@ impl Attempt {
         let mut receipt = line.receipt(self.exec.next_id(&self.call.id), &exit, jail.status());
         if receipt.passed() {
             receipt.no_proof = no_proof(&command.extra, &asked.program, &exit);
+        } else {
+            receipt.printed_class = printed_class::printed_class(&exit);
         }
         self.call.report(Progress::CommandEnded(shown, receipt.how, receipt.code, receipt.duration_ms));
         let stop = self.ends_call(&receipt, time);

@@ -46,6 +46,7 @@ impl CommandLine {
             hook: None,
             over: exit.over,
             no_proof: None,
+            printed_class: None,
             how: exit.how,
             code: exit.code,
             duration_ms: u64::try_from(exit.duration.as_millis()).unwrap_or(u64::MAX),

@@ -29,6 +29,8 @@ impl Event {
             Event::RecoveryDecided(event) => Some(event.branch()),
             Event::RunPaused(_) | Event::RunCanceled(_) | Event::RunFinished(_) => None,
             Event::RunStalled(_) => None,
+            Event::CycleBroken(event) => Some(&event.branch),
+            Event::BranchExited(event) => Some(&event.branch),
         }
     }
 
@@ -59,6 +61,8 @@ impl Event {
             Event::RunStarted(_) | Event::RunResumed(_) | Event::RunPaused(_) => None,
             Event::RunCanceled(_) | Event::RunFinished(_) => None,
             Event::RunStalled(_) => None,
+            Event::CycleBroken(event) => Some(&event.node),
+            Event::BranchExited(event) => event.node.as_ref(),
         }
     }
 }

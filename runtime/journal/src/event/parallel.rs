@@ -186,6 +186,40 @@ pub struct BranchFinished {
     pub failure: Option<Failure>,
 }
 
+/// Where a branch stood when it exited.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum ExitPoint {
+    /// A stage was ready, and no attempt had begun.
+    BeforeStage,
+    /// The attempt was asked to stop.
+    InStage,
+    /// A further attempt of the stage was due.
+    BeforeRetry,
+    /// A person had not answered yet.
+    AtQuestion,
+    /// The branch waited for the branches of a parallel node.
+    AtJoin,
+    /// The stage had ended, and no edge was chosen.
+    BeforeEdge,
+}
+
+/// A branch will take no further step, because the run was canceled. After a signal, a resume continues here.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct BranchExited {
+    /// Number of the generation, counted from 0.
+    pub generation: u32,
+    /// The branch.
+    pub branch: BranchId,
+    /// The last node that the branch visited; absent if it visited none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub node: Option<NodeId>,
+    /// Why the branch exited.
+    pub reason: String,
+    /// Where the branch stood.
+    pub point: ExitPoint,
+}
+
 /// All branches of a parallel node that were started have ended.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct ParallelJoined {

@@ -1,6 +1,6 @@
 //! Events between two nodes: the choice of the next node, an unmet goal gate, and a loop restart.
 
-use super::{BranchId, NodeId};
+use super::{BranchId, Digest, NodeId};
 use glovebox_record::{Failure, Status};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -91,4 +91,23 @@ pub struct LoopRestarted {
     /// Keys of the context that the new generation keeps.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub kept: Vec<String>,
+}
+
+/// A loop was ended because a node failed in the same way too often. The failure of the branch or of the run follows.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct CycleBroken {
+    /// Number of the generation, counted from 0.
+    pub generation: u32,
+    /// The branch that ends.
+    pub branch: BranchId,
+    /// The node that failed.
+    pub node: NodeId,
+    /// The failure signature. For a stage that can read hold-outs, it is keyed and reveals nothing about the failure.
+    pub signature: Digest,
+    /// Number of failures with this signature.
+    pub count: u32,
+    /// The limit that was reached.
+    pub limit: u32,
+    /// The name of the limit: `loop_restart_signature_limit` or `repeated_signature_threshold`.
+    pub limit_name: String,
 }

@@ -117,7 +117,7 @@ async fn a_delivery_is_held_until_its_lease_ends() {
 #[tokio::test]
 async fn what_has_ended_is_delivered_no_more() {
     let failure = None;
-    let over = RunFinished { status: Verdict::Fail, exit_node: None, failure, resumes_at: None };
+    let over = RunFinished { status: Verdict::Fail, exit_node: None, failure, resumes_at: None, artifact: None };
     let from = |from: Option<&str>| RunResumed { from: from.map(Into::into), ..RunResumed::default() };
     let attempt = Attempt { task: task("n"), ordinal: 1, id: "x".into() };
     let ended = StageFinished::new(attempt, Outcome::new(Status::Success));

@@ -208,6 +208,23 @@ pub(super) fn edge_to_exit_on_failure(rule: &Rule, context: &LintContext<'_>) ->
     edges.map(found).collect()
 }
 
+/// Reports edges for the outcome `retry` that no run takes, because the node never keeps that outcome.
+pub(super) fn retry_edge_never_taken(rule: &Rule, context: &LintContext<'_>) -> RuleFindings {
+    let waits = |edge: &&Edge| edge.condition.as_ref().is_some_and(Condition::waits_for_retry);
+    let found = |edge: &Edge| {
+        let node = context.node(&edge.from)?;
+        let because = match node.handler {
+            _ if node.routing.allow_partial => "after the last retry, `allow_partial` makes it `partial_success`",
+            Handler::FanIn(_) => "a fan-in whose judge asks for a retry fails",
+            Handler::Start | Handler::Human | Handler::Parallel => "it never asks for a retry",
+            _ => return None,
+        };
+        let message = format!("`{}` never ends with `outcome=retry`: {because}", edge.from);
+        Some(rule.found(message, edge.span).with_edge(edge.from.as_str(), edge.to.as_str()))
+    };
+    context.pipeline.edges.iter().filter(waits).filter_map(found).collect()
+}
+
 /// Returns every clause of every condition, with its edge.
 fn clauses<'a>(context: &LintContext<'a>) -> impl Iterator<Item = (&'a Edge, &'a Clause)> {
     let edges = context.pipeline.edges.iter();

@@ -29,7 +29,7 @@ use crate::files;
 use crate::inputs::Inputs;
 use crate::ir::{
     Attribute, Backoff, Edge, Handler, Node, NodeId, Pipeline, RESTARTS_MAX_DEFAULT, Restarts, RunBounds,
-    SIGNATURE_LIMIT_DEFAULT, STEPS_MAX_DEFAULT, SessionSettings,
+    STEPS_MAX_DEFAULT, SessionSettings,
 };
 use crate::key::{self, Key};
 use crate::source::Source;
@@ -147,7 +147,7 @@ impl<'a> Draft<'a> {
             edges,
             subgraphs,
             default_max_retries: default_max_retries(&graph, policy, &mut findings),
-            signature_limit: signature_limit(&graph, &mut findings),
+            signature_limit: findings.count(&graph, key::LOOP_RESTART_SIGNATURE_LIMIT, 1),
             restarts: restarts(&graph, &mut findings),
             retry_target: declarations.target(&graph, key::RETRY_TARGET),
             fallback_retry_target: declarations.target(&graph, key::FALLBACK_RETRY_TARGET),
@@ -177,10 +177,6 @@ fn continues_conversations(pipeline: &Pipeline) -> bool {
     let of_edges = pipeline.edges.iter().map(|edge| &edge.session);
     let of_nodes = pipeline.nodes.iter().map(|node| &node.agent.session);
     of_nodes.chain(of_edges).chain([&pipeline.session]).any(SessionSettings::is_full)
-}
-
-fn signature_limit(graph: &Attributes, findings: &mut Findings<'_>) -> u32 {
-    findings.count(graph, key::LOOP_RESTART_SIGNATURE_LIMIT, 1).unwrap_or(SIGNATURE_LIMIT_DEFAULT)
 }
 
 fn start(nodes: &[Node]) -> NodeId {

@@ -162,6 +162,20 @@ fn retry_targets_that_nothing_jumps_to() {
 }
 
 #[test]
+fn edges_for_a_retry_that_no_run_takes() {
+    let found = |body: &str| rule("retry_edge_never_taken", &with(&format!("graph [max_steps=9] p [prompt=p] {body}")));
+    let stage = |attributes: &str| {
+        found(&format!("a [prompt=a, {attributes}] start -> a -> exit a -> p [condition=\"outcome=retry\"] p -> exit"))
+    };
+    assert_snapshot!(stage("allow_partial=true"), @"retry_edge_never_taken «a -> p» `a` never ends with `outcome=retry`: after the last retry, `allow_partial` makes it `partial_success`");
+    assert_eq!(stage("max_retries=2"), "");
+    let other = "a [prompt=a, allow_partial=true] start -> a -> exit a -> p [condition=\"outcome!=success\"] p -> exit";
+    assert_eq!(found(other), "", "a failure takes it too");
+    let gate = "h [shape=hexagon] start -> h h -> exit [label=yes] h -> p [condition=\"outcome=retry\"] p -> exit";
+    assert_snapshot!(found(gate), @"retry_edge_never_taken «h -> p» `h` never ends with `outcome=retry`: it never asks for a retry");
+}
+
+#[test]
 fn guardrails() {
     assert_snapshot!(rule("write_scope_missing", &with("a b start -> a -> b -> exit")), @"write_scope_missing «a» `a` and `b` may write every file in the workspace");
     let mut draft = parse(Source::new(&with("a start -> a -> exit"))).lower(&Inputs::default());

@@ -205,6 +205,11 @@ impl Binding {
         self.role == Role::Builder
     }
 
+    /// Returns true for a verifier, whose receipts prove results.
+    pub fn is_verifier(&self) -> bool {
+        self.role == Role::Verifier
+    }
+
     /// Returns the binding with these files added to the write scope, as far as author and operator allow them. A person
     /// allowed them.
     #[must_use]

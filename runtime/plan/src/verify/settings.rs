@@ -176,7 +176,7 @@ impl Setting {
             }
             Effect::RetriesMax => verify.retry.max_retries = u32::try_from(whole(-1, RETRIES_MAX)?).ok(),
             Effect::SignatureThreshold => {
-                verify.retry.repeated_signature_threshold = number(2, SIGNATURE_THRESHOLD_MAX)?;
+                verify.retry.repeated_signature_threshold = Some(number(2, SIGNATURE_THRESHOLD_MAX)?);
             }
             Effect::Cooldown => verify.retry.cooldown_seconds = number(0, COOLDOWN_SECONDS_MAX)?,
         }

@@ -4,6 +4,7 @@
 //! The decision is made once, before the attempt is appended, and is part of the attempt's record. These rules are not
 //! evaluated again.
 
+use super::infra::{self, is_infra};
 use super::no_change::{self, Ruling};
 use super::{verification, verify_limits};
 use crate::run_state::{Branch, RunState, is_of_budget};
@@ -88,12 +89,18 @@ fn settle_recoverable(pipeline: &Pipeline, node: &Node, stopping: bool, finished
     });
 }
 
-/// Returns the number of the attempt of the node's work that would be repeated, or `None` if nothing can be repeated.
+/// Returns the number of the attempt that would be repeated, or `None` if nothing can be repeated. After a failed
+/// verification, the node's work is repeated, but only the verification if the machine failed.
 fn repeated(branch: &Branch, finished: &StageFinished) -> Option<u32> {
     match finished.attempt.task.work {
+        Work::Verify if repeats_verification(finished) => Some(finished.attempt.ordinal),
         Work::Verify => branch.unverified.as_ref()?.ordinal,
         Work::Handler | Work::Join => Some(finished.attempt.ordinal),
     }
+}
+
+fn repeats_verification(finished: &StageFinished) -> bool {
+    finished.attempt.task.work == Work::Verify && finished.outcome.failure.as_ref().is_some_and(is_infra)
 }
 
 /// Returns the failure if the node has used up its `max_steps`.
@@ -105,7 +112,10 @@ pub(super) fn steps_of_node_exceeded(state: &RunState, node: &Node) -> Option<Fa
 
 /// Returns the `stage.retrying` event for an attempt that is repeated.
 pub(super) fn after(pipeline: &Pipeline, state: &RunState, finished: &StageFinished) -> StageRetrying {
-    let task = &finished.attempt.task.handling();
+    let task = &match repeats_verification(finished) {
+        true => finished.attempt.task.clone(),
+        false => finished.attempt.task.handling(),
+    };
     let ordinal = &repeated(state.branch(&task.branch), finished).unwrap_or(finished.attempt.ordinal);
     let backoff = pipeline.node(&task.node).map(|node| node.routing.backoff);
     let run_id = state.run_id().map_or("", RunId::as_str);
@@ -143,6 +153,7 @@ fn attempts_max(pipeline: &Pipeline, node: &Node, outcome: &Outcome) -> u32 {
     let passing = outcome.status == Status::Retry || failure.is_some_and(|f| f.class == FailureClass::Transient);
     match explicit {
         Some(attempts) => attempts,
+        None if failure.is_some_and(is_infra) => pipeline.default_max_retries.max(infra::RETRIES).saturating_add(1),
         None if passing => pipeline.default_max_retries.saturating_add(1),
         None => 1,
     }

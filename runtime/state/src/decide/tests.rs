@@ -2,11 +2,13 @@
 
 mod bounds;
 mod branches;
+mod cancel;
 mod child;
 mod cycle;
 mod failure_source;
 mod gates;
 mod human;
+mod infra;
 mod merge;
 mod model;
 mod no_change;
@@ -319,7 +321,7 @@ fn after_a_cancel_nothing_starts_and_no_edge_is_chosen() {
         canceled.append(vec![Event::StageFinished(Box::new(last))]);
         assert_eq!(canceled.verdict(), "fail run/canceled: canceled by signal INT");
         let kinds: Vec<_> = canceled.records[under_way..].iter().map(|record| record.event.kind()).collect();
-        assert_eq!(kinds, ["run.canceled", "stage.finished", "run.finished"]);
+        assert_eq!(kinds, ["run.canceled", "stage.finished", "branch.exited", "run.finished"]);
     }
 }
 

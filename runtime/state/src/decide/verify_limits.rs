@@ -5,13 +5,14 @@
 //! back to the verification, and an arrival at the verification from any other node. Routes that do not lead back are
 //! not limited. The counts come from the journal.
 
+use super::cycle::{Refusal, SignatureLimit};
 use super::{BranchDecision, cause_of};
 use crate::run_state::{RunState, VerifyFailures};
 use glovebox_journal::event::{NodeId, StageFinished};
 use glovebox_pipeline::fixability::leads_to;
 use glovebox_pipeline::ir::{Node, Pipeline};
 use glovebox_record::VerifyLimits;
-use glovebox_record::{Failure, FailureClass, Outcome};
+use glovebox_record::{Failure, Outcome};
 use jiff::{SignedDuration, Timestamp};
 
 /// The limits on repetitions after failures of one node's verification.
@@ -33,20 +34,15 @@ impl<'a> Bound<'a> {
         Some(Self { retry: retry_of(at.state)?, failures, pipeline: at.pipeline, node, cause })
     }
 
-    /// Returns the failure that ends the run if the same failure repeats. The lower of two limits applies.
-    fn repeated(&self) -> Option<Failure> {
-        let (own, graph) = (self.retry.repeated_signature_threshold, self.pipeline.signature_limit);
-        let (limit, name) = match own <= graph {
-            true => (own, "repeated_signature_threshold` of `[verify.retry]"),
-            false => (graph, "loop_restart_signature_limit"),
-        };
-        let (node, times, cause) = (self.node, self.failures.in_a_row, &self.cause.reason);
-        let reason = || {
-            format!(
-                "repeated_same_failure_signature: `{node}` failed {times} times in a row in the same way, `{name}` is {limit}: {cause}"
-            )
-        };
-        (times >= limit).then(|| Failure::new(FailureClass::Deterministic, "loop/repeated_signature", reason()))
+    /// Returns the refusal if the same failure repeats, or if failures of one category occur too often.
+    fn refusal(&self) -> Option<Refusal> {
+        self.repeated().or_else(|| self.exhausted().map(Refusal::from))
+    }
+
+    /// Returns the refusal if the same failure repeats.
+    fn repeated(&self) -> Option<Refusal> {
+        let limit = SignatureLimit::for_row(self.pipeline, Some(&self.retry));
+        limit.break_row(self.node, self.failures.repetition, &self.cause.reason)
     }
 
     /// Returns the failure that ends the run if failures of one category occur too often.
@@ -84,7 +80,7 @@ pub(super) fn not_repeated(pipeline: &Pipeline, state: &RunState, finished: &Sta
     let failures = VerifyFailures::after(before, Timestamp::UNIX_EPOCH, finished)?;
     let cause = cause_of(&task.node, &finished.outcome);
     let bound = Bound { retry, failures: &failures, pipeline, node: &task.node, cause };
-    bound.repeated().or_else(|| bound.exhausted())
+    bound.refusal().map(|refusal| refusal.failure)
 }
 
 /// Returns the minimum delay before the work is repeated after this attempt, milliseconds. The attempt is already
@@ -99,22 +95,26 @@ pub(super) fn cooldown_ms(state: &RunState, finished: &StageFinished) -> u64 {
 }
 
 impl BranchDecision<'_> {
-    /// Returns the failure that ends the run if a route leads back to a verification that may not be repeated. `to` is
-    /// `None` if the node has no next node.
-    pub(super) fn not_verified_again(&self, node: &NodeId, to: Option<&NodeId>) -> Option<Failure> {
+    /// Returns the refusal of a route that leads back to a verification that may not be repeated. `to` is `None` if the
+    /// node has no next node.
+    pub(super) fn not_verified_again(&self, node: &NodeId, to: Option<&NodeId>) -> Option<Refusal> {
         let bound = Bound::for_node(self, node)?;
         match to {
             Some(to) if to != node && !leads_to(self.pipeline, to, node) => None,
-            Some(_) => bound.repeated().or_else(|| bound.exhausted()),
+            Some(_) => bound.refusal(),
             // The stage's own failure ends the run, unless the same failure has repeated too often.
             None => bound.repeated(),
         }
     }
 
-    /// Returns the failure that ends the run if the node may not be visited again, whatever the route to it.
-    pub(super) fn verified_too_often(&self, node: &Node) -> Option<Failure> {
-        let bound = Bound::for_node(self, &node.id)?;
-        bound.repeated().or_else(|| bound.exhausted())
+    /// Returns the refusal if the verification of a node failed in the same way too often in a row.
+    pub(super) fn repeated_in_a_row(&self, node: &NodeId) -> Option<Refusal> {
+        Bound::for_node(self, node)?.repeated()
+    }
+
+    /// Returns the refusal if the node may not be visited again, whatever the route to it.
+    pub(super) fn verified_too_often(&self, node: &Node) -> Option<Refusal> {
+        Bound::for_node(self, &node.id)?.refusal()
     }
 
     /// Returns the time at which the work of a node may be repeated, or `None` if it need not wait.

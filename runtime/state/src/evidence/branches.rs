@@ -47,7 +47,9 @@ impl RunSummary {
     }
 
     pub(super) fn end_branch(&mut self, ended: &BranchFinished) {
-        self.open_questions.retain(|open| open.branch != ended.branch);
+        // A run that a signal stopped asks its open questions again when it is resumed.
+        let is_stopped = self.is_stopped();
+        self.open_questions.retain(|open| is_stopped || open.branch != ended.branch);
         let origin = self.branches.began_at.get(&ended.branch).filter(|_| ended.outcome == BranchEnd::Fail);
         let Some(ParallelOrigin { parallel, .. }) = origin.cloned() else { return };
         let (branch, node, failure) = (ended.branch.clone(), ended.node.clone(), ended.failure.clone());

@@ -3,7 +3,7 @@
 //! The class depends on the class and code of the failure, never on the text of a reason. Scripts depend on the codes
 //! and names, so they do not change.
 
-use glovebox_journal::event::{RunCanceled, RunFinished, Verdict};
+use glovebox_journal::event::{RunCanceled, RunFinished, SIGNAL, Verdict};
 use glovebox_record::{Failure, FailureClass, FailureCode, FailureFamily};
 use serde::ser::SerializeStruct;
 use serde::{Serialize, Serializer};
@@ -34,14 +34,14 @@ pub enum ExitClass {
     Internal,
     /// Ctrl-C stopped the run, or a person canceled it.
     Interrupted,
-    /// SIGTERM stopped the run.
+    /// SIGTERM, SIGHUP or SIGQUIT stopped the run.
     Terminated,
 }
 
 /// The origin of a request to stop.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum CanceledBy {
-    /// The SIGTERM signal.
+    /// The signal SIGTERM, SIGHUP or SIGQUIT.
     Termination,
     /// Ctrl-C, or the SIGINT signal.
     Interrupt,
@@ -52,10 +52,10 @@ pub enum CanceledBy {
 impl CanceledBy {
     /// Returns the origin that the record of a cancellation names.
     pub fn from_cancel(cancel: &RunCanceled) -> Self {
-        match (cancel.is_stop(), cancel.by.contains("TERM")) {
-            (false, _) => CanceledBy::Person,
-            (true, true) => CanceledBy::Termination,
-            (true, false) => CanceledBy::Interrupt,
+        match cancel.by.strip_prefix(SIGNAL) {
+            None => CanceledBy::Person,
+            Some("TERM" | "HUP" | "QUIT") => CanceledBy::Termination,
+            Some(_) => CanceledBy::Interrupt,
         }
     }
 }
@@ -159,10 +159,17 @@ mod tests {
             (FailureClass::Canceled, "run/canceled", Some(CanceledBy::Termination), ExitClass::Terminated),
         ] {
             let failure = Failure::new(class, code, "signal TERM: budget GoalGateUnsatisfied");
-            let run = RunFinished { status: Verdict::Fail, failure: Some(failure), exit_node: None, resumes_at: None };
+            let run = RunFinished {
+                status: Verdict::Fail,
+                failure: Some(failure),
+                exit_node: None,
+                resumes_at: None,
+                artifact: None,
+            };
             assert_eq!(ExitClass::for_run(&run, by), exit, "{code}");
         }
-        let run = RunFinished { status: Verdict::Fail, failure: None, exit_node: None, resumes_at: None };
+        let run =
+            RunFinished { status: Verdict::Fail, failure: None, exit_node: None, resumes_at: None, artifact: None };
         assert_eq!(ExitClass::for_run(&run, None), ExitClass::RunFailed);
     }
 

@@ -9,6 +9,7 @@ pub(crate) mod history;
 pub(crate) mod parallel;
 pub(crate) mod pending_outcome;
 pub(crate) mod question;
+pub(crate) mod repetition;
 pub(crate) mod results;
 pub(crate) mod verify_failures;
 
@@ -392,17 +393,6 @@ impl Branch {
         self.previous = Arc::clone(&kept);
         self.update(node, |history| {
             history.retries = if kept.status.satisfies_gate() { 0 } else { history.retries };
-            let before = history.outcome.as_ref().and_then(|outcome| outcome.failure.as_ref());
-            history.alike = match &kept.failure {
-                Some(failure) if !kept.status.satisfies_gate() => {
-                    if before == Some(failure) {
-                        history.alike.saturating_add(1)
-                    } else {
-                        1
-                    }
-                }
-                _ => 0,
-            };
             history.outcome = Some(kept);
         });
     }

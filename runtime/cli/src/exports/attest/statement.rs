@@ -269,8 +269,13 @@ mod tests {
                 RunFolder { id: "run".to_owned(), path: place.path().to_path_buf(), created: SystemTime::UNIX_EPOCH };
             let log = SqliteLog::open(&run.path.join(JOURNAL_FILE), "run".into()).unwrap();
             let blobs = log.blobs(&Dir::open_ambient_dir(&run.path, ambient_authority()).unwrap()).unwrap();
-            let finished =
-                verdict.map(|status| RunFinished { status, exit_node: None, failure: None, resumes_at: None });
+            let finished = verdict.map(|status| RunFinished {
+                status,
+                exit_node: None,
+                failure: None,
+                resumes_at: None,
+                artifact: None,
+            });
             let events = [started(&blobs), answered(), changed(&blobs)].into_iter();
             let events: Vec<Event> = events.chain(finished.map(Event::RunFinished)).collect();
             log.append(&"run".into(), &[(StreamKey::Run, 0)], Timestamp::UNIX_EPOCH, &events).await.unwrap();

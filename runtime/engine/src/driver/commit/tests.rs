@@ -112,6 +112,10 @@ async fn after_a_conflict_the_decision_is_made_again_on_what_others_appended() {
     journal.append(&RUN.into(), &[], Timestamp::now(), &[Event::RunCanceled(other)]).await.unwrap();
     let records = driver.note(filled("a")).await.unwrap();
     let kinds: Vec<_> = records.iter().map(|record| record.event.kind()).collect();
-    assert_eq!(kinds, ["run.canceled", "cache.filled", "run.finished"], "the cancel is seen and ends the run");
+    assert_eq!(
+        kinds,
+        ["run.canceled", "cache.filled", "branch.exited", "run.finished"],
+        "the cancel is seen and ends the run"
+    );
     assert_eq!(driver.replay.state, replayed(&journal).await);
 }

@@ -25,6 +25,7 @@ fn receipt(code: i32) -> Receipt {
         hook: None,
         over: None,
         no_proof: None,
+        printed_class: None,
         how: CommandEnding::Exited,
         code: Some(code),
         duration_ms: 1,

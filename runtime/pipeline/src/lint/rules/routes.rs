@@ -92,6 +92,18 @@ pub(super) const RULES: &[Rule] = &[
         good: include_str!("../../../rules/condition_key.good.dot"),
     },
     Rule {
+        id: "retry_edge_never_taken",
+        severity: Warning,
+        check: Some(routes::retry_edge_never_taken),
+        summary: "an edge for `outcome=retry` should leave a node that can end with it",
+        help: "remove the edge, or remove `allow_partial`",
+        why: "A stage that asks for a retry and has no retries left follows an edge for `retry`. With `allow_partial` its outcome \
+              becomes `partial_success` first, and gates, parallel nodes and fan-ins never end with `retry`. The edge is never \
+              taken, but a reader of the file expects it.",
+        bad: include_str!("../../../rules/retry_edge_never_taken.bad.dot"),
+        good: include_str!("../../../rules/retry_edge_never_taken.good.dot"),
+    },
+    Rule {
         id: "default_ignored",
         severity: Warning,
         check: Some(routes::default_ignored),

@@ -1,6 +1,6 @@
 //! Limits that a pipeline sets to its own work. With a raised or removed limit, a run continues for longer.
 
-use glovebox_pipeline::ir::{NodeId, Pipeline};
+use glovebox_pipeline::ir::{NodeId, Pipeline, SIGNATURE_LIMIT_DEFAULT};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
@@ -33,7 +33,7 @@ impl Bounds {
     pub(super) fn from_pipeline(pipeline: &Pipeline) -> Self {
         let of_graph = [
             ("max_restarts", u64::from(pipeline.restarts.most)),
-            ("loop_restart_signature_limit", u64::from(pipeline.signature_limit)),
+            ("loop_restart_signature_limit", u64::from(pipeline.signature_limit.unwrap_or(SIGNATURE_LIMIT_DEFAULT))),
         ];
         let of_graph = of_graph.map(|(name, most)| (Bound { node: None, name }, most));
         let of_nodes = pipeline.nodes.iter().flat_map(|node| {

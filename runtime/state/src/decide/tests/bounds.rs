@@ -2,6 +2,7 @@
 //! again.
 
 use super::*;
+use crate::failure_signature;
 use glovebox_journal::event::StageStarted;
 use glovebox_record::spend::{Money, SpendBounds};
 use jiff::SignedDuration;
@@ -31,7 +32,14 @@ fn the_end_of_a_loop_names_the_failure_behind_it() {
     let last = "The last failure of `a`: it broke";
     let graph = |a: &str| format!("a [{a}]; start -> a; a -> b [condition=\"outcome=fail\"]; b -> a");
     let visits = "fail limit/max_visits: node `a` exceeded `max_visits`";
-    check(&graph("max_visits=2"), "fail success fail success", "a b a b", &format!("{visits} (2). {often}"));
+    let pipeline = pipeline(&format!("digraph g {{ {FRAME} {} }}", graph("max_visits=2")));
+    let mut answer = answers("fail success fail success");
+    let run = Simulation::run(&pipeline, 20, &mut |open| {
+        let mut ended = answer(open);
+        ended.follow_up.signature = ended.outcome.failure.as_ref().and_then(failure_signature::of_failure);
+        ended
+    });
+    assert_eq!((run.attempts().as_str(), run.verdict()), ("a b a b", format!("{visits} (2). {often}")));
     check(&graph("max_visits=1"), "fail success", "a b", &format!("{visits} (1). {last}"));
     let steps = "fail limit/node_max_steps: node `a` exceeded `max_steps`";
     check(&graph("max_steps=1"), "fail success", "a b", &format!("{steps} (1). {last}"));

@@ -250,7 +250,9 @@ proptest! {
         };
         prop_assert_eq!(run.verdict(), "fail run/canceled: canceled by the operator");
         let kinds: Vec<&str> = run.records[canceled + 1..].iter().map(|record| record.event.kind()).collect();
-        let is_end = |kind: &&str| matches!(*kind, "stage.finished" | "run.resumed" | "run.finished");
+        let is_end = |kind: &&str| {
+            matches!(*kind, "stage.finished" | "run.resumed" | "branch.exited" | "branch.finished" | "run.finished")
+        };
         prop_assert!(kinds.iter().all(is_end), "{kinds:?}");
     }
 }

@@ -63,7 +63,7 @@ fn end_of(graph: &str, retry: Option<VerifyLimits>, words: &str) -> (usize, Stri
 }
 
 const BY_CATEGORY: Option<VerifyLimits> =
-    Some(VerifyLimits { max_retries: None, repeated_signature_threshold: 4, cooldown_seconds: 0 });
+    Some(VerifyLimits { max_retries: None, repeated_signature_threshold: Some(4), cooldown_seconds: 0 });
 
 #[track_caller]
 fn check(retry: Option<VerifyLimits>, words: &str, tries: usize, says: &str) {
@@ -110,7 +110,7 @@ fn the_lower_of_two_bounds_acts() {
 
 #[test]
 fn the_same_signature_in_a_row_ends_a_run() {
-    let threshold = |times| Some(VerifyLimits { repeated_signature_threshold: times, ..VerifyLimits::default() });
+    let threshold = |times| Some(VerifyLimits { repeated_signature_threshold: Some(times), ..VerifyLimits::default() });
     let same = |times: u32| {
         format!(
             "fail loop/repeated_signature: repeated_same_failure_signature: `check` failed {times} times in a row in the same way, \
@@ -126,6 +126,33 @@ fn the_same_signature_in_a_row_ends_a_run() {
     let lower = LOOP.replacen("check", "graph [loop_restart_signature_limit=2]; check", 1);
     let (tried, end) = end_of(&lower, BY_CATEGORY, "environment_issue@x");
     assert_eq!((tried, end.contains("`loop_restart_signature_limit` is 2")), (2, true), "{end}");
+}
+
+#[test]
+fn the_lower_bound_that_is_set_counts_equal_failures() {
+    let ends = |graph: &str, retry: Option<VerifyLimits>| {
+        let pipeline = pipeline(&format!(
+            "digraph g {{ graph [max_steps=100{graph}]; start [shape=Mdiamond]; exit [shape=Msquare]; fix; {LOOP} }}"
+        ));
+        let run = simulate(&pipeline, retry, "environment_issue@x");
+        let broken = run.records.iter().find_map(|record| match &record.event {
+            Event::CycleBroken(broken) => Some((broken.count, broken.limit, broken.limit_name.clone())),
+            _ => None,
+        });
+        let (count, limit, name) = broken.unwrap();
+        let named = format!("`{name}`");
+        assert!(run.verdict().contains(&named), "{named}: {}", run.verdict());
+        (count, limit, name)
+    };
+    let threshold = |times| Some(VerifyLimits { repeated_signature_threshold: Some(times), ..VerifyLimits::default() });
+    let (of_graph, of_verify) = ("loop_restart_signature_limit".to_owned(), "repeated_signature_threshold".to_owned());
+    let none = Some(VerifyLimits::default());
+    assert_eq!(ends("", None), (3, 3, of_graph.clone()), "nothing set, no `[verify]`");
+    assert_eq!(ends("", none), (4, 4, of_verify.clone()), "nothing set");
+    assert_eq!(ends("", threshold(5)), (5, 5, of_verify.clone()), "a default of 3 is not set");
+    assert_eq!(ends(", loop_restart_signature_limit=5", none), (5, 5, of_graph.clone()), "a default of 4 is not set");
+    assert_eq!(ends(", loop_restart_signature_limit=5", threshold(3)), (3, 3, of_verify));
+    assert_eq!(ends(", loop_restart_signature_limit=2", threshold(3)), (2, 2, of_graph));
 }
 
 #[test]

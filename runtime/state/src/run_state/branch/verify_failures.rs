@@ -4,9 +4,10 @@
 //! Attempts are counted, not visits: a repetition within a visit costs as much as a repetition over an edge.
 
 use super::Branch;
+use super::repetition::{Repetition, SignatureCounts};
 use crate::run_state::spending::is_bound_of_run;
 use crate::run_state::{RunState, was_cut};
-use glovebox_journal::event::{Digest, StageFinished};
+use glovebox_journal::event::StageFinished;
 use glovebox_record::{ClassifiedFailure, Failure, FailureCategory, FailureClass, FailureCode, FailureSource, Status};
 use jiff::Timestamp;
 use std::sync::Arc;
@@ -18,12 +19,11 @@ pub struct VerifyFailures {
     pub last: ClassifiedFailure,
     /// Time of the last failure.
     pub at: Timestamp,
-    /// Number of consecutive failures, up to the last one, with the failure signature of the last one; 0 if the last
-    /// failure has no signature.
-    pub in_a_row: u32,
+    /// Number of attempts that failed in the same way as the last one.
+    pub repetition: Repetition,
     /// Number of failures of each category, in the order of [`FailureCategory::ALL`].
     counts: [u32; FailureCategory::ALL.len()],
-    signature: Option<Digest>,
+    signatures: SignatureCounts,
 }
 
 impl VerifyFailures {
@@ -46,10 +46,10 @@ impl VerifyFailures {
         let mut counts = before.map(|before| before.counts).unwrap_or_default();
         let count = &mut counts[index(last.category)];
         *count = count.saturating_add(1);
-        let signature = finished.follow_up.signature;
-        let is_same = |before: &&Arc<Self>| before.signature == signature;
-        let in_a_row = signature.map_or(0, |_| before.filter(is_same).map_or(1, |before| before.in_a_row + 1));
-        Some(Arc::new(Self { last, at, in_a_row, counts, signature }))
+        let mut signatures = before.map(|before| before.signatures.clone()).unwrap_or_default();
+        let repeated = before.map(|before| before.repetition).unwrap_or_default();
+        let repetition = signatures.count(repeated, finished.follow_up.signature);
+        Some(Arc::new(Self { last, at, repetition, counts, signatures }))
     }
 }
 

@@ -1,0 +1,90 @@
+//! Space on the disk that a run keeps for its end. If the disk becomes full, the run gives it back, so that the end can
+//! still be recorded and `final.json` be written.
+
+use crate::run_dir::RunDir;
+use cap_std::fs::{Dir, File, OpenOptions};
+use rustix::fs::{FallocateFlags, fallocate, fstatvfs};
+use rustix::io::Errno;
+use std::io::{self, Write};
+
+/// The name of the file that holds the space. No node's folder has it, because no id contains a dot.
+pub const RESERVE_FILE: &str = "disk.reserve";
+
+/// Size of the reserved space, in bytes.
+const RESERVE_BYTES: u64 = 256 << 10;
+
+/// Minimum free space in bytes; with less, the file system counts as full. A step of a run may need that much.
+const SPACE_MIN: u64 = 1 << 20;
+
+/// Reserves the space. Does nothing if it is reserved already.
+///
+/// # Errors
+///
+/// Returns the system's error, for example if there is not enough space.
+pub(crate) fn keep(run: &RunDir) -> io::Result<()> {
+    let mut options = OpenOptions::new();
+    let mut file = run.dir.open_with(RESERVE_FILE, options.write(true).create(true).truncate(false))?;
+    let filled = fill(&mut file);
+    if filled.is_err() {
+        release(run);
+    }
+    filled
+}
+
+fn fill(file: &mut File) -> io::Result<()> {
+    match fallocate(&*file, FallocateFlags::empty(), 0, RESERVE_BYTES) {
+        Ok(()) => Ok(()),
+        Err(Errno::OPNOTSUPP | Errno::NOSYS) if file.metadata()?.len() == RESERVE_BYTES => Ok(()),
+        Err(Errno::OPNOTSUPP | Errno::NOSYS) => {
+            let zeros = [0; 4096];
+            (0..RESERVE_BYTES / zeros.len() as u64).try_for_each(|_| file.write_all(&zeros))
+        }
+        Err(error) => Err(error.into()),
+    }
+}
+
+/// Gives the space back.
+pub(crate) fn release(run: &RunDir) {
+    if let Err(error) = run.dir.remove_file(RESERVE_FILE)
+        && error.kind() != io::ErrorKind::NotFound
+    {
+        tracing::warn!(%error, "`{RESERVE_FILE}` was not removed");
+    }
+}
+
+/// Returns true if the file system of a folder has less space than a step of a run may need. The errors of a database
+/// do not say so.
+pub(crate) fn is_full(dir: &Dir) -> bool {
+    let file = dir.try_clone().map(Dir::into_std_file);
+    file.is_ok_and(|file| {
+        fstatvfs(file).is_ok_and(|found| {
+            let is_out_of_files = found.f_files > 0 && found.f_favail == 0;
+            is_out_of_files || found.f_bavail.saturating_mul(found.f_frsize) < SPACE_MIN
+        })
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use cap_std::ambient_authority;
+
+    #[test]
+    fn the_space_is_kept_until_it_is_given_back() {
+        let folder = tempfile::tempdir().unwrap();
+        let dir = Dir::open_ambient_dir(folder.path(), ambient_authority()).unwrap();
+        let run = RunDir { path: folder.path().to_owned(), dir, key: None };
+        let blocks = || {
+            use std::os::unix::fs::MetadataExt;
+            folder.path().join(RESERVE_FILE).metadata().map(|found| found.blocks() * 512)
+        };
+        for _ in 0..2 {
+            keep(&run).unwrap();
+            assert!(blocks().unwrap() >= RESERVE_BYTES, "the blocks are allocated");
+        }
+        release(&run);
+        release(&run);
+        assert!(blocks().is_err());
+        assert!(!is_full(&run.dir));
+    }
+}

@@ -1,0 +1,64 @@
+//! The end of a run that cannot continue because of an error of the machine or of Glovebox
+//! (decision final-json-at-every-end).
+//!
+//! If the disk is full, the space in reserve is given back and the end is recorded, so that a resume continues where the
+//! run stopped. After every other error the journal stays as it is, and only `final.json` tells the end.
+
+use super::{Run, RunError, project_error};
+use crate::reserve;
+use glovebox_journal::event::{Record, whole_milliseconds};
+use glovebox_journal::ports::PortError;
+use glovebox_record::{Failure, FailureClass, FailureCode};
+use jiff::Timestamp;
+use std::error::Error;
+
+impl Run {
+    /// Completes the files of a run that has stopped, and returns the records that this added. `driven` is the result of
+    /// driving it.
+    pub(super) async fn complete(&mut self, driven: &Result<(), RunError>) -> Result<Vec<Record>, RunError> {
+        let is_full = driven.is_err() && reserve::is_full(&self.session.dir.dir);
+        reserve::release(&self.session.dir);
+        let Err(error) = driven else { return Ok(Vec::new()) };
+        if !is_of_this_process(error) {
+            return Ok(Vec::new());
+        }
+        let failure = failure(error, is_full);
+        let has_ended = self.session.verdict().is_some();
+        let ended = match is_full && !has_ended {
+            true => {
+                let pipeline = &self.executor.plan.pipeline;
+                self.session.end(pipeline, failure.clone(), &mut self.projector).await.unwrap_or_default()
+            }
+            false => Vec::new(),
+        };
+        let now = whole_milliseconds(Timestamp::now());
+        self.projector.write_end(self.session.state(), now, failure).map_err(project_error)?;
+        Ok(ended)
+    }
+}
+
+/// Returns false for an error after which another process may drive the run, and for a journal that is not trusted.
+fn is_of_this_process(error: &RunError) -> bool {
+    match error {
+        RunError::Port(PortError::Unavailable(_)) => true,
+        RunError::Execute { .. } | RunError::Project(_) | RunError::Workspace(_) | RunError::Stalled(_) => true,
+        RunError::Port(_) | RunError::Holdouts(_) | RunError::Ended { .. } | RunError::Canceled { .. } => false,
+        RunError::LimitReached(_) | RunError::NotStarted => false,
+    }
+}
+
+fn failure(error: &RunError, is_full: bool) -> Failure {
+    let (mut reason, mut cause) = (error.to_string(), error.source());
+    while let Some(error) = cause {
+        reason = format!("{reason}: {error}");
+        cause = error.source();
+    }
+    match error {
+        _ if is_full => {
+            let reason = format!("no space is left on the disk of the run: {reason}");
+            Failure::new(FailureClass::Transient, FailureCode::RUN_DISK_FULL, reason)
+        }
+        RunError::Stalled(_) => Failure::new(FailureClass::Internal, FailureCode::HOST_FAULT, reason),
+        _ => Failure::new(FailureClass::Transient, FailureCode::HOST_FAULT, reason),
+    }
+}
