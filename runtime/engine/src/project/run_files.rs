@@ -38,7 +38,7 @@ const UNNAMED_DIR: &str = ".folder.new";
 
 /// Names in the run directory that do not belong to nodes. A test runs everything that creates files there and finds no other
 /// names.
-pub const RUN_NAMES: [&str; 24] = [
+pub const RUN_NAMES: [&str; 25] = [
     APPLIED_FILE,
     ARTIFACTS_DIR,
     BLOBS_DIR,
