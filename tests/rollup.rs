@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 const FORK: &str = "digraph fork { start [shape=Mdiamond]; done [shape=Msquare]
   f [shape=component]; j [shape=tripleoctagon]
-  a [shape=parallelogram, tool_command=\"echo a; sleep 14\"]
+  a [shape=parallelogram, tool_command=\"echo a; sleep 25\"]
   b [shape=parallelogram, tool_command=\"test -f again || { touch again; false; }; sleep 12\", max_retries=1]
   q [shape=hexagon, label=\"Go?\"]; c [shape=parallelogram, tool_command=\"true\"]
   start -> f; f -> a -> j; f -> b -> j; f -> q; q -> c [label=\"[Y] Yes\"]; c -> j; j -> done }";

@@ -30,8 +30,8 @@ fn silent_branches_end_a_run_within_the_tolerance_and_a_resume_repeats_them() {
     let began = Instant::now();
     let answer = bench.glovebox(&["run", "--run-id", "r"]);
     answer.ends(9).says("stall_watchdog_timeout: no branch made progress for 3000 ms: f-a at a (");
-    // The timeout, two looks, and the time in which the run begins and its commands end.
-    assert!(began.elapsed() < Duration::from_secs(20), "{:?}", began.elapsed());
+    // The commands would end after 30 s.
+    assert!(began.elapsed() < Duration::from_secs(28), "{:?}", began.elapsed());
     let text = bench.run_text("r", "progress.ndjson");
     let mut events = text.lines().map(|line| serde_json::from_str::<Value>(line).unwrap()["event"].take());
     let stalled = events.find(|event| event["kind"] == "run.stalled").unwrap();
@@ -100,7 +100,7 @@ const ASKS: &str = "digraph ship {
 
 #[test]
 fn a_model_that_answers_late_is_waited_for_and_named() {
-    let bench = Bench::new(ASKS, "openai", &[Turn::text("OUTCOME: SUCCESS").after(13_000)]);
+    let bench = Bench::new(ASKS, "openai", &[Turn::text("OUTCOME: SUCCESS").after(20_000)]);
     let mut run = bench.start_run(1);
     let deadline = Instant::now() + Duration::from_secs(60);
     let waits = |show: &Value| show["branches_now"][0]["waits_for"] == "model";
