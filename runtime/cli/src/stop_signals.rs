@@ -6,7 +6,7 @@ use crate::exit::{Exit, Stop};
 use crate::terminal::progress::Notices;
 use glovebox_engine::signals::LocalSignals;
 use glovebox_journal::ports::Signals;
-use std::fs;
+use glovebox_workspace::regular_file::kernel_text;
 use std::time::Duration;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
@@ -51,7 +51,7 @@ impl StopSignals {
     /// Begins to receive. SIGHUP and SIGQUIT stay ignored if whoever started the process ignored them, as `nohup` does.
     fn new() -> Result<Self, Stop> {
         let on = |kind: SignalKind| signal(kind).map_err(|error| Stop::io("listen for signals", &error));
-        let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
+        let status = kernel_text("/proc/self/status").unwrap_or_default();
         let unless_ignored = |kind: SignalKind| match is_ignored(&status, kind) {
             true => Ok(None),
             false => on(kind).map(Some),

@@ -67,10 +67,10 @@ pub(super) fn is_of_calendar(word: &str) -> bool {
         "december",
     ];
     const DAYS: [&str; 7] = ["monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday"];
-    let is_short = |name: &&str| name.len() > word.len() && name.starts_with(word);
+    let is_short = |name: &str| name.len() > word.len() && name.starts_with(word);
     let names = || MONTHS.iter().chain(&DAYS);
     match word.len() {
-        3 => names().any(|name| *name == word || is_short(&name)),
+        3 => names().any(|name| *name == word || is_short(name)),
         4 | 5 if matches!(word, "sept" | "tues" | "thur" | "thurs") => true,
         4..=9 => names().any(|name| *name == word),
         _ => false,
