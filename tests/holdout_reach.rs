@@ -13,7 +13,7 @@ const SCRIPT: &str = "[[node.build]]\ntext = \"done\"\n[[node.build]]\ntext = \"
 /// Creates a loop of a builder, unit tests and a judge. `test` and `judge` are attributes of these stages.
 fn bench(test: &str, judge: &str) -> Workbench {
     let bench = Workbench::with_pipeline(&format!(
-        "digraph g {{\n  start [shape=Mdiamond]; done [shape=Msquare]\n\
+        "digraph g {{\n  graph [loop_restart_signature_limit=9]; start [shape=Mdiamond]; done [shape=Msquare]\n\
          \x20 build [shape=box, prompt=\"make src/ok\", allowed_write_paths=\"src/\"]\n\
          \x20 test [shape=parallelogram, {test}]\n  judge [shape=octagon, {judge}]\n\
          \x20 start -> build -> judge; judge -> test\n  judge -> test [condition=\"outcome=fail\"]\n\

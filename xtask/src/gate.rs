@@ -12,6 +12,8 @@ use std::path::PathBuf;
 use std::process::{Command, ExitCode, Stdio};
 use std::time::{Duration, Instant};
 
+/// Environment variable with the number of tests that run at the same time.
+const THREADS: &str = "RUST_TEST_THREADS";
 /// Prefix of the line of a test that could not run.
 const NOT_RUN: &str = "not run: ";
 /// Prefix and suffix of the line of a failed test.
@@ -124,6 +126,12 @@ fn built_deny() -> Step<PathBuf> {
     Ok(program)
 }
 
+/// Returns how many tests of a binary run at the same time: one more than there are processors, because many tests wait.
+fn threads() -> usize {
+    let chosen = std::env::var(THREADS).ok().and_then(|count| count.parse().ok());
+    chosen.unwrap_or_else(|| std::thread::available_parallelism().map_or(1, usize::from) + 1)
+}
+
 fn run_tests(arguments: &[String]) -> Step<Tally> {
     let mut tally = Tally::default();
     tally.time("components", || components::build(StdSource::from_environment()?, &components::EXAMPLES))?;
@@ -137,7 +145,8 @@ fn run_tests(arguments: &[String]) -> Step<Tally> {
         }
     }
     let mut command = cargo();
-    command.args(["test", "--workspace", "--no-fail-fast"]).args(arguments);
+    let threads = threads();
+    command.args(["test", "--workspace", "--no-fail-fast"]).args(arguments).env(THREADS, threads.to_string());
     let mut command = bubblewrap::beside(command);
     let begin = Instant::now();
     let mut child = command
@@ -145,7 +154,7 @@ fn run_tests(arguments: &[String]) -> Step<Tally> {
         .spawn()
         .map_err(|error| format!("cannot start {}: {error}", process::shown(&command)))?;
     if let Some(printed) = child.stdout.take() {
-        tally += read_tests(printed, begin)?;
+        tally += read_tests(printed, TestTimes::new(threads), begin)?;
     }
     let status = child.wait().map_err(|error| format!("cannot wait for {}: {error}", process::shown(&command)))?;
     tally.steps.push(("run of the tests".to_owned(), begin.elapsed()));
@@ -156,8 +165,8 @@ fn run_tests(arguments: &[String]) -> Step<Tally> {
 }
 
 /// Prints what the test binaries print, and sums up their results.
-fn read_tests(printed: impl Read, begin: Instant) -> Step<Tally> {
-    let (mut tally, mut times) = (Tally::default(), TestTimes::new());
+fn read_tests(printed: impl Read, mut times: TestTimes, begin: Instant) -> Step<Tally> {
+    let mut tally = Tally::default();
     for line in BufReader::new(printed).split(b'\n') {
         let line = line.map_err(|error| format!("cannot read what the tests print: {error}"))?;
         let line = String::from_utf8_lossy(&line);
@@ -198,7 +207,7 @@ fn close(tally: Tally) -> ExitCode {
 
 #[cfg(test)]
 mod tests {
-    use super::{Tally, read_tests, result_line};
+    use super::{Tally, TestTimes, read_tests, result_line};
     use std::time::Instant;
 
     #[test]
@@ -215,7 +224,7 @@ mod tests {
             test result: FAILED. 1 passed; 1 failed; 0 ignored; 0 measured; 0 filtered out; finished in 0.00s\n\
             running 1 test\ntest c ... ok\n\
             test result: ok. 1 passed; 0 failed; 0 ignored; 0 measured; 0 filtered out; finished in 0.00s\n";
-        let tally = read_tests(printed.as_bytes(), Instant::now()).unwrap();
+        let tally = read_tests(printed.as_bytes(), TestTimes::new(1), Instant::now()).unwrap();
         let names: Vec<&str> = tally.tests.iter().map(|(name, _)| name.as_str()).collect();
         assert_eq!((tally.passed, tally.failed, names), (2, 1, vec!["a", "b", "c"]));
         assert_eq!(tally.lines, ["not run: b: no perl", "failed: b"]);

@@ -24,13 +24,8 @@ pub(crate) struct TestTimes {
 }
 
 impl TestTimes {
-    /// Creates a reader of test binaries that choose the number of their threads themselves.
-    pub(crate) fn new() -> Self {
-        let chosen = std::env::var("RUST_TEST_THREADS").ok().and_then(|count| count.parse().ok());
-        Self::with_threads(chosen.unwrap_or_else(|| std::thread::available_parallelism().map_or(1, usize::from)))
-    }
-
-    fn with_threads(threads: usize) -> Self {
+    /// Creates a reader of test binaries that run this number of tests at the same time.
+    pub(crate) fn new(threads: usize) -> Self {
         Self { threads, begun: Duration::ZERO, ended: Vec::new() }
     }
 
@@ -69,7 +64,7 @@ mod tests {
     use super::*;
 
     fn times(lines: &[(&str, u64)]) -> Vec<(String, u64)> {
-        let mut reader = TestTimes::with_threads(2);
+        let mut reader = TestTimes::new(2);
         let read = lines.iter().flat_map(|(line, seconds)| reader.read(line, Duration::from_secs(*seconds)));
         read.map(|(name, took)| (name, took.as_secs())).collect()
     }

@@ -30,7 +30,7 @@ pub(super) enum Misbehavior {
     /// The connection is closed before the answer.
     Close,
     /// This answer is sent.
-    Answer(Turn),
+    Answer(Box<Turn>),
 }
 
 /// Returns true if a provider can cause the error.
@@ -40,19 +40,18 @@ pub(super) fn is_of_provider(kind: ErrorKind) -> bool {
 
 /// Returns how the error of a turn is shown. `None` if the error needs a tool and the request offers none.
 pub(super) fn misbehavior(kind: ErrorKind, family: Family, turn: &Turn, asking: &Request) -> Option<Misbehavior> {
-    let answer = Turn { text: turn.text.clone(), error: None, ..turn.clone() };
+    let answer = Turn { error: None, ..turn.clone() };
+    let say = |answer| Some(Misbehavior::Answer(Box::new(answer)));
     let call = |arguments: Map<String, Value>, raw_arguments| {
         let (name, _) = first_tool(family, &asking.json())?;
-        Some(Misbehavior::Answer(Turn { tool: vec![Call { name, arguments, raw_arguments }], ..answer.clone() }))
+        say(Turn { tool: vec![Call { name, arguments, raw_arguments }], ..answer.clone() })
     };
     match kind {
         ErrorKind::Network => Some(Misbehavior::Close),
-        ErrorKind::Stream => Some(Misbehavior::Answer(Turn { cut: Some(Cut::Connection), ..answer })),
-        ErrorKind::PinViolation => Some(Misbehavior::Answer(Turn { model: Some(ANOTHER_MODEL.to_owned()), ..answer })),
-        ErrorKind::AnswerTooLarge => Some(Misbehavior::Answer(Turn { endless: true, ..answer })),
-        ErrorKind::NoObjectGenerated => {
-            Some(Misbehavior::Answer(Turn { text: "this is no object".to_owned(), ..answer }))
-        }
+        ErrorKind::Stream => say(Turn { cut: Some(Cut::Connection), ..answer }),
+        ErrorKind::PinViolation => say(Turn { model: Some(ANOTHER_MODEL.to_owned()), ..answer }),
+        ErrorKind::AnswerTooLarge => say(Turn { endless: true, ..answer }),
+        ErrorKind::NoObjectGenerated => say(Turn { text: "this is no object".to_owned(), ..answer }),
         ErrorKind::InvalidToolCall => {
             let is_json = matches!(family, Family::Gemini | Family::Ollama);
             call(Map::new(), Some(if is_json { NOT_AN_OBJECT } else { UNREADABLE }.to_owned()))

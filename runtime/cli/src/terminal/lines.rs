@@ -8,8 +8,8 @@ use crate::terminal::{counted, duration, of_generation, visible};
 use glovebox_host::call::{LogLine, Progress};
 use glovebox_host::llm::Provider;
 use glovebox_journal::event::{
-    Attempt, BranchId, Event, FanInFinished, IgnoredFiles, LoopRestarted, NodeId, Record, Refusal, RunPaused,
-    RunResumed, RunStarted, StageFinished, Task, Verdict, Work,
+    Attempt, BranchId, Event, FanInFinished, IgnoredFiles, LoopRestarted, NodeId, Record, Refusal, RunFinished,
+    RunPaused, RunResumed, RunStarted, StageFinished, Task, Verdict, Work,
 };
 use glovebox_journal::event::{
     ChildObserved, GateUnmet, ParallelStarted, QuestionAnswered, QuestionAsked, RecoveryDecided, SupervisionEnd,
@@ -162,13 +162,7 @@ fn words(event: &Event) -> Vec<String> {
         Event::RunPaused(paused) => one(paused_line(paused)),
         Event::RunCanceled(cancel) => one(format!("canceled by {}", visible::line(&cancel.by))),
         Event::RunStalled(stalled) => one(visible::summary(&stalled.failure().reason, TEXT_CHARACTERS_MAX)),
-        Event::RunFinished(run) => one(match (&run.status, &run.failure) {
-            (Verdict::Success, _) => "success".to_owned(),
-            (Verdict::Fail, None) => "fail".to_owned(),
-            (Verdict::Fail, Some(failure)) => {
-                format!("fail {}: {}", failure.class.as_str(), visible::summary(&failure.reason, TEXT_CHARACTERS_MAX))
-            }
-        }),
+        Event::RunFinished(run) => one(ended_line(run)),
         // The lines of the cancellation and of the ends of branches are enough.
         Event::BranchExited(_) => Vec::new(),
         Event::CycleBroken(cycle) => one(format!(
@@ -177,6 +171,16 @@ fn words(event: &Event) -> Vec<String> {
             visible::line(&cycle.limit_name),
             cycle.limit
         )),
+    }
+}
+
+fn ended_line(run: &RunFinished) -> String {
+    match (&run.status, &run.failure) {
+        (Verdict::Success, _) => "success".to_owned(),
+        (Verdict::Fail, None) => "fail".to_owned(),
+        (Verdict::Fail, Some(failure)) => {
+            format!("fail {}: {}", failure.class.as_str(), visible::summary(&failure.reason, TEXT_CHARACTERS_MAX))
+        }
     }
 }
 

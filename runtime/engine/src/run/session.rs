@@ -343,6 +343,7 @@ impl Session {
     ) -> Result<Vec<Record>, RunError> {
         let (run, replay, pending) = self.position();
         let mut driver = Driver {
+            clock: self.clock,
             replay,
             pending,
             ..Driver::new(run, pipeline, &self.journal, &(), self.worker.name.clone(), follower)

@@ -68,7 +68,7 @@ pub(super) fn reap_later(cleanup: JailCleanup) {
     }
 }
 
-/// Ends the templates and waits until all jails that have ended are cleaned up, but at most for [`CLEANUP_MAX`]. All jails
+/// Ends the templates and waits until all jails that have ended are cleaned up, but at most for a minute. All jails
 /// must have ended. What is left are empty control groups, which the next Glovebox process removes.
 pub fn wait_for_cleanup() {
     template::end_all();
