@@ -10,7 +10,7 @@ const BEGINS: &str = "running ";
 
 /// A test that has ended, with the time since the start of the test binary.
 #[derive(Debug, Clone, PartialEq, Eq)]
-struct Ended {
+struct EndedTest {
     name: String,
     at: Duration,
 }
@@ -20,7 +20,7 @@ struct Ended {
 pub(crate) struct TestTimes {
     threads: usize,
     begun: Duration,
-    ended: Vec<Ended>,
+    ended: Vec<EndedTest>,
 }
 
 impl TestTimes {
@@ -34,7 +34,7 @@ impl TestTimes {
         if line.starts_with(BEGINS) && line.ends_with(['t', 's']) {
             (self.begun, self.ended) = (at, Vec::new());
         } else if let Some((name, _)) = line.strip_prefix("test ").and_then(|rest| rest.rsplit_once(" ... ")) {
-            self.ended.push(Ended { name: name.to_owned(), at: at.saturating_sub(self.begun) });
+            self.ended.push(EndedTest { name: name.to_owned(), at: at.saturating_sub(self.begun) });
         } else if line.starts_with("test result: ") {
             return durations(std::mem::take(&mut self.ended), self.threads);
         }
@@ -43,12 +43,12 @@ impl TestTimes {
 }
 
 /// Computes how long each test took. `ended` is in the order in which the tests ended.
-fn durations(ended: Vec<Ended>, threads: usize) -> Vec<(String, Duration)> {
+fn durations(ended: Vec<EndedTest>, threads: usize) -> Vec<(String, Duration)> {
     let ends: Vec<Duration> = ended.iter().map(|test| test.at).collect();
     let mut by_name = ended;
     by_name.sort_by(|a, b| a.name.cmp(&b.name));
     let begin = |index: usize| index.checked_sub(threads).map_or(Duration::ZERO, |before| ends[before]);
-    let took = |(index, test): (usize, Ended)| (test.name, test.at.saturating_sub(begin(index)));
+    let took = |(index, test): (usize, EndedTest)| (test.name, test.at.saturating_sub(begin(index)));
     by_name.into_iter().enumerate().map(took).collect()
 }
 

@@ -18,6 +18,7 @@ use crate::terminal::{self, visible};
 use cap_std::ambient_authority;
 use cap_std::fs::Dir;
 use glovebox_engine::driver::RunError;
+use glovebox_engine::reserve::is_full;
 use glovebox_engine::run::{HoldoutError, Run, RunDir, Update, WORKSPACE_DIR};
 use glovebox_engine::signals::LocalSignals;
 use glovebox_jail::jail::retire_templates;
@@ -29,10 +30,6 @@ use std::error::Error;
 use std::panic::{self, AssertUnwindSafe};
 use std::path::Path;
 use std::time::Duration;
-
-/// Minimum free space in bytes; with less, the file system counts as full. A new journal and its write-ahead log need
-/// more.
-const SPACE_MIN: u64 = 1 << 20;
 
 /// Opens a run's folder for the engine. With a key, the engine signs new records.
 pub fn open_dir(run: &RunFolder, key: Option<UserKey>) -> Result<RunDir, Stop> {
@@ -98,7 +95,7 @@ pub fn stop(run: &RunFolder, error: &RunError) -> Stop {
         },
         RunError::LimitReached(_) => Exit::Budget,
         RunError::Workspace(_) | RunError::Ended { .. } | RunError::Canceled { .. } => Exit::Usage,
-        RunError::Stalled(_) | RunError::NotStarted => Exit::Internal,
+        RunError::NothingReady(_) | RunError::NotStarted => Exit::Internal,
     };
     let mut message = match error {
         RunError::Ended { .. } => error.to_string(),
@@ -153,15 +150,11 @@ pub fn stop(run: &RunFolder, error: &RunError) -> Stop {
     }
 }
 
-/// Returns true if the file system of a folder has less space than a run needs for its next record. The errors of a
-/// database do not say so.
+/// Returns true if the file system of a folder is full.
 fn has_no_space(folder: &Path) -> bool {
     // The folder of a run that could not begin was removed.
     let existing = folder.ancestors().find(|folder| folder.is_dir()).unwrap_or(folder);
-    rustix::fs::statvfs(existing).is_ok_and(|found| {
-        let is_out_of_files = found.f_files > 0 && found.f_favail == 0;
-        is_out_of_files || found.f_bavail.saturating_mul(found.f_frsize) < SPACE_MIN
-    })
+    std::fs::File::open(existing).is_ok_and(is_full)
 }
 
 /// Prints the summary of a run and returns its exit code.

@@ -410,14 +410,14 @@ impl<B: BlobStore + 'static> Workbench<B> {
 
 /// Removes the files of attempts that were interrupted. Must be called while no attempt runs.
 pub fn sweep(run: &RunDir) {
-    remove_folder(run, STAGE_DIR);
-    remove_folder(run, LIVE_DIR);
-    remove_folder(run, LIVENESS_FILE);
+    remove(run, STAGE_DIR);
+    remove(run, LIVE_DIR);
+    remove(run, LIVENESS_FILE);
 }
 
-fn remove_folder(run: &RunDir, folder: impl AsRef<Path>) {
-    if let Err(error) = glovebox_workspace::tree::remove_all(&run.path.join(folder.as_ref())) {
-        tracing::warn!(folder = %folder.as_ref().display(), %error, "not removed");
+fn remove(run: &RunDir, name: impl AsRef<Path>) {
+    if let Err(error) = glovebox_workspace::tree::remove_all(&run.path.join(name.as_ref())) {
+        tracing::warn!(name = %name.as_ref().display(), %error, "not removed");
     }
 }
 
@@ -471,7 +471,7 @@ impl<B: BlobStore> Examine<B> {
             tracing::warn!(%error, "the stage's files were not removed");
         });
         if self.has_folder || had_folder.unwrap_or(true) {
-            remove_folder(&self.run, format!("{STAGE_DIR}/{}", self.attempt_id));
+            remove(&self.run, format!("{STAGE_DIR}/{}", self.attempt_id));
         }
         taken
     }

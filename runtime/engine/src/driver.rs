@@ -95,7 +95,7 @@ pub enum RunError {
     LimitReached(Failure),
     /// No attempt is ready and none is in progress, at this node.
     #[error("the run is at node `{0}`, but no attempt is ready or running")]
-    Stalled(NodeId),
+    NothingReady(NodeId),
     /// The journal has no `run.started` event.
     #[error("the journal is empty, expected a run that was started")]
     NotStarted,
@@ -298,7 +298,7 @@ impl<J: RunLog + ClaimQueue, S: Signals, F: Follow> Driver<'_, J, S, F> {
         match read.is_empty() {
             true => {
                 let node = self.replay.state.main().node.as_ref().unwrap_or(&self.pipeline.start);
-                Err(RunError::Stalled(node.clone()))
+                Err(RunError::NothingReady(node.clone()))
             }
             false => Ok(read),
         }

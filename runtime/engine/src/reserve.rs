@@ -2,10 +2,11 @@
 //! still be recorded and `final.json` be written.
 
 use crate::run_dir::RunDir;
-use cap_std::fs::{Dir, File, OpenOptions};
+use cap_std::fs::{File, OpenOptions};
 use rustix::fs::{FallocateFlags, fallocate, fstatvfs};
 use rustix::io::Errno;
 use std::io::{self, Write};
+use std::os::fd::AsFd;
 
 /// The name of the file that holds the space. No node's folder has it, because no id contains a dot.
 pub const RESERVE_FILE: &str = "disk.reserve";
@@ -52,15 +53,11 @@ pub(crate) fn release(run: &RunDir) {
     }
 }
 
-/// Returns true if the file system of a folder has less space than a step of a run may need. The errors of a database
-/// do not say so.
-pub(crate) fn is_full(dir: &Dir) -> bool {
-    let file = dir.try_clone().map(Dir::into_std_file);
-    file.is_ok_and(|file| {
-        fstatvfs(file).is_ok_and(|found| {
-            let is_out_of_files = found.f_files > 0 && found.f_favail == 0;
-            is_out_of_files || found.f_bavail.saturating_mul(found.f_frsize) < SPACE_MIN
-        })
+/// Returns true if the file system of a folder is out of space or inodes. The error of a failed write may not say so.
+pub fn is_full(folder: impl AsFd) -> bool {
+    fstatvfs(folder).is_ok_and(|found| {
+        let is_out_of_files = found.f_files > 0 && found.f_favail == 0;
+        is_out_of_files || found.f_bavail.saturating_mul(found.f_frsize) < SPACE_MIN
     })
 }
 
@@ -68,6 +65,7 @@ pub(crate) fn is_full(dir: &Dir) -> bool {
 mod tests {
     use super::*;
     use cap_std::ambient_authority;
+    use cap_std::fs::Dir;
 
     #[test]
     fn the_space_is_kept_until_it_is_given_back() {

@@ -8,6 +8,7 @@ use glovebox_engine::run_dir::LIVENESS_FILE;
 use glovebox_journal::liveness::LivenessLine;
 use glovebox_state::evidence::BranchNow;
 use glovebox_workspace::regular_file::{self, Links};
+use jiff::Timestamp;
 use serde::Deserialize;
 use std::time::SystemTime;
 
@@ -34,6 +35,7 @@ pub fn note(run: &RunFolder, branches: &mut [BranchNow]) {
     for line in lines(run) {
         branches.iter_mut().for_each(|branch| branch.note(&line));
     }
+    branches.iter_mut().for_each(|branch| branch.forget_old_wait(Timestamp::now()));
 }
 
 /// Reads the stream of a run again each time it has changed.

@@ -85,7 +85,7 @@ impl<B: BlobStore + 'static> Workbench<B> {
         canceled: Arc<AtomicBool>,
     ) -> Result<Vec<Receipt>, AttemptError> {
         let folder = format!("{STAGE_DIR}/fill-{}", name(id));
-        super::remove_folder(&self.run, &folder);
+        super::remove(&self.run, &folder);
         self.run.dir.create_dir_all(&folder).map_err(AttemptError::Folder)?;
         let paths = AttemptPaths {
             node: id.clone(),
@@ -110,7 +110,7 @@ impl<B: BlobStore + 'static> Workbench<B> {
         let (env, binding, into) = (self.sandbox_env.clone(), binding.clone(), base(&self.run, id));
         let made = tokio::task::spawn_blocking(move || fill(&env, &binding, &paths, &into, &canceled)).await;
         let calls = made.map_err(|error| AttemptError::Thread(error.to_string()))?;
-        super::remove_folder(&self.run, &folder);
+        super::remove(&self.run, &folder);
         let receipts = calls?.into_iter().enumerate().map(|(index, (call, is_subject))| {
             let receipt = subject::receipt(format!("fill-{}/{}", name(id), index + 1), call);
             Receipt { subject: is_subject, ..receipt }

@@ -9,7 +9,6 @@ use crate::reserve;
 use glovebox_journal::event::{Record, whole_milliseconds};
 use glovebox_journal::ports::PortError;
 use glovebox_record::{Failure, FailureClass, FailureCode};
-use jiff::Timestamp;
 use std::error::Error;
 
 impl Run {
@@ -19,7 +18,7 @@ impl Run {
         let is_full = driven.is_err() && reserve::is_full(&self.session.dir.dir);
         reserve::release(&self.session.dir);
         let Err(error) = driven else { return Ok(Vec::new()) };
-        if !is_of_this_process(error) {
+        if !writes_final_file(error) {
             return Ok(Vec::new());
         }
         let failure = failure(error, is_full);
@@ -27,21 +26,25 @@ impl Run {
         let ended = match is_full && !has_ended {
             true => {
                 let pipeline = &self.executor.plan.pipeline;
-                self.session.end(pipeline, failure.clone(), &mut self.projector).await.unwrap_or_default()
+                let ended = self.session.end(pipeline, failure.clone(), &mut self.projector).await;
+                ended.unwrap_or_else(|error| {
+                    tracing::warn!(%error, "the end of the run was not recorded");
+                    Vec::new()
+                })
             }
             false => Vec::new(),
         };
-        let now = whole_milliseconds(Timestamp::now());
+        let now = whole_milliseconds(self.session.clock.now());
         self.projector.write_end(self.session.state(), now, failure).map_err(project_error)?;
         Ok(ended)
     }
 }
 
-/// Returns false for an error after which another process may drive the run, and for a journal that is not trusted.
-fn is_of_this_process(error: &RunError) -> bool {
+/// Returns true if the error ends the run here. False if another process may drive the run, and for a journal that is not trusted.
+fn writes_final_file(error: &RunError) -> bool {
     match error {
         RunError::Port(PortError::Unavailable(_)) => true,
-        RunError::Execute { .. } | RunError::Project(_) | RunError::Workspace(_) | RunError::Stalled(_) => true,
+        RunError::Execute { .. } | RunError::Project(_) | RunError::Workspace(_) | RunError::NothingReady(_) => true,
         RunError::Port(_) | RunError::Holdouts(_) | RunError::Ended { .. } | RunError::Canceled { .. } => false,
         RunError::LimitReached(_) | RunError::NotStarted => false,
     }
@@ -58,7 +61,7 @@ fn failure(error: &RunError, is_full: bool) -> Failure {
             let reason = format!("no space is left on the disk of the run: {reason}");
             Failure::new(FailureClass::Transient, FailureCode::RUN_DISK_FULL, reason)
         }
-        RunError::Stalled(_) => Failure::new(FailureClass::Internal, FailureCode::HOST_FAULT, reason),
+        RunError::NothingReady(_) => Failure::new(FailureClass::Internal, FailureCode::HOST_FAULT, reason),
         _ => Failure::new(FailureClass::Transient, FailureCode::HOST_FAULT, reason),
     }
 }

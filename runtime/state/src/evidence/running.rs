@@ -6,7 +6,7 @@
 use glovebox_journal::event::{AttemptId, BranchId, Event, NodeId, Record, time_format};
 use glovebox_journal::liveness::{LivenessEvent, LivenessLine};
 use glovebox_record::WaitKind;
-use jiff::Timestamp;
+use jiff::{SignedDuration, Timestamp};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -67,6 +67,9 @@ impl From<WaitKind> for BranchWait {
         }
     }
 }
+
+/// Maximum time between two heartbeats of an attempt that waits, with some time for a loaded machine.
+const WAIT_MAX: SignedDuration = SignedDuration::from_secs(25);
 
 /// A branch of a run that has not ended.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -130,6 +133,14 @@ impl BranchNow {
         self.last_sign = self.last_sign.max(line.at);
         if line.event == LivenessEvent::StageHeartbeat {
             self.waits_for = line.waits_for.map(BranchWait::from);
+        }
+    }
+
+    /// Forgets what a running attempt waits for if it gave no sign of life for so long. A wait that goes on has a heartbeat for each
+    /// interval, and a silent attempt has none.
+    pub fn forget_old_wait(&mut self, now: Timestamp) {
+        if self.phase == BranchPhase::Running && now.duration_since(self.last_sign) >= WAIT_MAX {
+            self.waits_for = None;
         }
     }
 
@@ -224,6 +235,22 @@ mod tests {
             format!("{} {node} {}x{} {:?}{waits}", branch.branch, branch.visit, branch.attempt, branch.phase)
         };
         now.branches().map(text).collect()
+    }
+
+    #[test]
+    fn a_wait_without_a_sign_of_life_is_over() {
+        let begin = Timestamp::UNIX_EPOCH;
+        let mut branch = BranchNow::new(BranchId::main(), begin);
+        for (phase, waits_for, after) in [
+            (BranchPhase::Running, BranchWait::Model, None),
+            (BranchPhase::Waiting, BranchWait::Answer, Some(BranchWait::Answer)),
+        ] {
+            (branch.phase, branch.waits_for) = (phase, Some(waits_for));
+            branch.forget_old_wait(begin + SignedDuration::from_secs(24));
+            assert_eq!(branch.waits_for, Some(waits_for));
+            branch.forget_old_wait(begin + SignedDuration::from_secs(25));
+            assert_eq!(branch.waits_for, after);
+        }
     }
 
     #[test]
