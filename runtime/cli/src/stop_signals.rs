@@ -1,5 +1,5 @@
 //! Signals of the operating system that ask a run to stop. The first one stops the run and waits for its last record; the
-//! next one ends the process at once.
+//! next one ends the process at once, unless it is SIGHUP, which may arrive twice.
 
 use crate::ask::Leave;
 use crate::exit::{Exit, Stop};
@@ -73,7 +73,7 @@ impl StopSignals {
         }
     }
 
-    /// Waits for a signal that ends the process at once.
+    /// Waits for the next signal other than SIGHUP. It ends the process at once.
     async fn next_request(&mut self) -> StopSignal {
         loop {
             match self.next().await {

@@ -8,11 +8,10 @@ use jiff::{SignedDuration, Timestamp};
 use rustix::time::{ClockId, clock_gettime};
 use std::time::Duration;
 
-/// Maximum time of a single wait. The timers of the runtime stop while the machine is suspended, so that the time left is computed
-/// again after a suspension.
+/// Maximum length of one sleep. Timers of tokio stop during a suspension, so the remaining time is computed again after each sleep.
 const WAIT_MAX: Duration = Duration::from_secs(30);
 
-/// A smaller difference between two clocks is no sign that one of them was set.
+/// Two clocks that differ by no more than this were not set.
 const STEP_MIN: SignedDuration = SignedDuration::from_secs(1);
 
 /// The clock of a driven run.

@@ -139,7 +139,7 @@ pub enum Event {
     /// A person or a signal asked the run to stop.
     #[serde(rename = "run.canceled")]
     RunCanceled(RunCanceled),
-    /// The run ended; always the last record.
+    /// The run ended. No record follows, unless the run is resumed.
     #[serde(rename = "run.finished")]
     RunFinished(RunFinished),
     /// No branch of the run made progress for too long.

@@ -80,7 +80,7 @@ impl StallSettings {
         *self == Self::default()
     }
 
-    /// Returns the lower of each value. A timeout of 0 is none.
+    /// Returns the lower of each value. A timeout of 0 means no limit, so it counts as the highest.
     #[must_use]
     pub fn least(self, other: Self) -> Self {
         let timeouts = [self.timeout_ms, other.timeout_ms].into_iter().flatten();

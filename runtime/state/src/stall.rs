@@ -6,7 +6,7 @@
 //! signs of life count as little as their silence. A branch that waits for a person, for a retry or for a quota has no
 //! running attempt, so it neither stalls the run nor keeps it alive.
 //!
-//! The clock counts only time in which it was asked. Time in which the machine or the process slept is not silence.
+//! One look counts at most two intervals, so time in which the machine or the process was suspended is not silence.
 
 use crate::run_state::{OpenTask, RunState};
 use glovebox_journal::event::{AttemptId, BranchId};

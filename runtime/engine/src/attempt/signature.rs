@@ -39,8 +39,7 @@ fn signature(finished: &StageFinished, blobs: &impl BlobStore) -> Result<Option<
     Ok(signed_text(finished, blobs)?.map(|text| Digest::hash(text.as_bytes())))
 }
 
-/// Returns the text that identifies the failure of an attempt. `None` for a success, and for a failure after which a
-/// retry may succeed without a change.
+/// Returns the text that identifies the failure of an attempt. `None` for a success and where [`text`] returns `None`.
 fn signed_text(finished: &StageFinished, blobs: &impl BlobStore) -> Result<Option<String>, PortError> {
     let Some(failure) = &finished.outcome.failure else { return Ok(None) };
     let Some(mut text) = text(failure) else { return Ok(None) };

@@ -1,7 +1,7 @@
 //! The heartbeats of one attempt, and the summary of its liveness for the record.
 //!
-//! A heartbeat needs no timer of its own: it comes with each extension of the lease. Silence has no heartbeat, and neither has an
-//! attempt that ended, because the supervisor that sends heartbeats is over before the end is written.
+//! Heartbeats need no timer: one is due at each extension of the lease. The loop that sends them has ended before the end of the
+//! attempt is written.
 
 use crate::liveness::LivenessStream;
 use glovebox_jail::pulse::{Pulse, PulseCounts};

@@ -1,8 +1,8 @@
 //! The class of failure that a failed command printed: a line `failure_class=infra` or `failure_class=product`, as
 //! scenario runners and preflight checks print it.
 //!
-//! The line must be a whole line. It only says who has to act, so a false line can make nothing pass. If both lines
-//! occur, the product failed.
+//! The line must be a whole line. It only says who has to act, so a false line can make nothing pass. In each stream
+//! the last such line counts. If the two streams differ, the product failed.
 
 use glovebox_jail::exec::{CapturedOutput, Exit};
 use glovebox_record::PrintedClass;
