@@ -26,6 +26,7 @@ use glovebox_journal::ports::PortError;
 use glovebox_record::FailureCode;
 use glovebox_state::evidence::{RunStatus, RunSummary, VerdictFile};
 use glovebox_workspace::user_key::UserKey;
+use rustix::fs::{Mode, OFlags};
 use std::error::Error;
 use std::panic::{self, AssertUnwindSafe};
 use std::path::Path;
@@ -154,7 +155,8 @@ pub fn stop(run: &RunFolder, error: &RunError) -> Stop {
 fn has_no_space(folder: &Path) -> bool {
     // The folder of a run that could not begin was removed.
     let existing = folder.ancestors().find(|folder| folder.is_dir()).unwrap_or(folder);
-    std::fs::File::open(existing).is_ok_and(is_full)
+    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+    rustix::fs::open(existing, flags, Mode::empty()).is_ok_and(is_full)
 }
 
 /// Prints the summary of a run and returns its exit code.

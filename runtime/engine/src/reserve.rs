@@ -17,14 +17,15 @@ const RESERVE_BYTES: u64 = 256 << 10;
 /// Minimum free space in bytes; with less, the file system counts as full. A step of a run may need that much.
 const SPACE_MIN: u64 = 1 << 20;
 
-/// Reserves the space. Does nothing if it is reserved already.
+/// Reserves the space.
 ///
 /// # Errors
 ///
 /// Returns the system's error, for example if there is not enough space.
 pub(crate) fn keep(run: &RunDir) -> io::Result<()> {
-    let mut options = OpenOptions::new();
-    let mut file = run.dir.open_with(RESERVE_FILE, options.write(true).create(true).truncate(false))?;
+    // A file of a killed run, or whatever else has the name.
+    release(run);
+    let mut file = run.dir.open_with(RESERVE_FILE, OpenOptions::new().write(true).create_new(true))?;
     let filled = fill(&mut file);
     if filled.is_err() {
         release(run);
@@ -35,7 +36,6 @@ pub(crate) fn keep(run: &RunDir) -> io::Result<()> {
 fn fill(file: &mut File) -> io::Result<()> {
     match fallocate(&*file, FallocateFlags::empty(), 0, RESERVE_BYTES) {
         Ok(()) => Ok(()),
-        Err(Errno::OPNOTSUPP | Errno::NOSYS) if file.metadata()?.len() == RESERVE_BYTES => Ok(()),
         Err(Errno::OPNOTSUPP | Errno::NOSYS) => {
             let zeros = [0; 4096];
             (0..RESERVE_BYTES / zeros.len() as u64).try_for_each(|_| file.write_all(&zeros))
@@ -76,8 +76,10 @@ mod tests {
             use std::os::unix::fs::MetadataExt;
             folder.path().join(RESERVE_FILE).metadata().map(|found| found.blocks() * 512)
         };
+        std::os::unix::fs::symlink("elsewhere", folder.path().join(RESERVE_FILE)).unwrap();
         for _ in 0..2 {
             keep(&run).unwrap();
+            assert!(!folder.path().join("elsewhere").exists(), "a link is replaced");
             assert!(blocks().unwrap() >= RESERVE_BYTES, "the blocks are allocated");
         }
         release(&run);

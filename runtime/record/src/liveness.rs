@@ -101,7 +101,7 @@ impl StallSettings {
     pub fn bounds(self) -> Option<StallBounds> {
         let timeout = self.timeout_ms.map_or(STALL_TIMEOUT_DEFAULT, Duration::from_millis);
         let interval = self.check_interval_ms.map(Duration::from_millis);
-        let interval = interval.unwrap_or_else(|| STALL_CHECK_INTERVAL_MAX.min(timeout / 10));
+        let interval = interval.unwrap_or_else(|| STALL_CHECK_INTERVAL_MAX.min(timeout / 10)).min(timeout);
         (!timeout.is_zero()).then_some(StallBounds { timeout, interval })
     }
 }

@@ -10,12 +10,15 @@ use glovebox_journal::event::{Record, whole_milliseconds};
 use glovebox_journal::ports::PortError;
 use glovebox_record::{Failure, FailureClass, FailureCode};
 use std::error::Error;
+use std::io::{self, ErrorKind};
 
 impl Run {
     /// Completes the files of a run that has stopped, and returns the records that this added. `driven` is the result of
     /// driving it.
     pub(super) async fn complete(&mut self, driven: &Result<(), RunError>) -> Result<Vec<Record>, RunError> {
-        let is_full = driven.is_err() && reserve::is_full(&self.session.dir.dir);
+        // The files of the attempt may be gone, and with them the lack of space: then only the error tells it.
+        let is_full =
+            driven.as_ref().is_err_and(|error| reserve::is_full(&self.session.dir.dir) || has_no_space(error));
         reserve::release(&self.session.dir);
         let Err(error) = driven else { return Ok(Vec::new()) };
         if !writes_final_file(error) {
@@ -48,6 +51,19 @@ fn writes_final_file(error: &RunError) -> bool {
         RunError::Port(_) | RunError::Holdouts(_) | RunError::Ended { .. } | RunError::Canceled { .. } => false,
         RunError::LimitReached(_) | RunError::NotStarted => false,
     }
+}
+
+/// Returns true if the error, or one that caused it, is that of a full disk or of a used up quota.
+fn has_no_space(error: &RunError) -> bool {
+    let mut cause: Option<&(dyn Error + 'static)> = Some(error);
+    while let Some(error) = cause {
+        let kind = error.downcast_ref::<io::Error>().map(io::Error::kind);
+        if matches!(kind, Some(ErrorKind::StorageFull | ErrorKind::QuotaExceeded)) {
+            return true;
+        }
+        cause = error.source();
+    }
+    false
 }
 
 fn failure(error: &RunError, is_full: bool) -> Failure {

@@ -19,6 +19,12 @@ const MARK: &str = "<n>";
 /// Maximum number of digits of a number that belongs to the name before it: `step-3`.
 const SUFFIX_DIGITS_MAX: usize = 3;
 
+/// Maximum length of a number with its signs and units. Something longer is a name.
+const NUMBER_BYTES_MAX: usize = 64;
+
+/// Maximum length of the parameters of a test in its name.
+const TEST_NAME_BYTES_MAX: usize = 256;
+
 /// Minimum number of digits of a number within a name that a clock or a generator made: `run_1732885103`.
 const STAMP_DIGITS_MIN: usize = 6;
 
@@ -249,8 +255,8 @@ impl<'a> Reader<'a> {
         let is_subtest =
             word.strip_prefix("Test").is_some_and(|rest| rest.starts_with(|c: char| c.is_ascii_uppercase()));
         let end = match rest.chars().next() {
-            Some('[') if word.starts_with("test") => rest.find([']', '\n']),
-            Some('/') if is_subtest => rest.find(|c: char| c.is_whitespace() || c == ':'),
+            Some('[') if word.starts_with("test") => start(rest).find([']', '\n']),
+            Some('/') if is_subtest => start(rest).find(|c: char| c.is_whitespace() || c == ':'),
             _ => None,
         };
         self.named_until = end.map_or(self.named_until, |end| self.at + word.len() + end);
@@ -263,6 +269,9 @@ impl<'a> Reader<'a> {
         }
         if let Some(stem) = shapes::mangled(lower) {
             return self.plain.push_str(stem);
+        }
+        if self.expects_code {
+            return self.plain.push_str(lower);
         }
         if !lower.contains('_') {
             return self.glued(lower);
@@ -300,6 +309,12 @@ impl<'a> Reader<'a> {
     }
 }
 
+/// Returns the part of a text in which the end of a test's name is searched. A text has many tests, so it is not read to its
+/// end for each.
+fn start(text: &str) -> &str {
+    &text[..text.floor_char_boundary(TEST_NAME_BYTES_MAX)]
+}
+
 fn is_year(digits: &str) -> bool {
     digits.len() == 4 && (digits.starts_with("19") || digits.starts_with("20"))
 }
@@ -331,8 +346,12 @@ impl Number {
         let digit = |at: usize| bytes.get(at).is_some_and(u8::is_ascii_digit);
         let (mut at, mut is_plain) = (0, true);
         loop {
-            while digit(at) || bytes.get(at).is_some_and(|b| b".,'_".contains(b)) && digit(at + 1) {
+            let is_joined = |at: usize| bytes.get(at).is_some_and(|b| b".,'_".contains(b)) && digit(at + 1);
+            while at < NUMBER_BYTES_MAX && (digit(at) || is_joined(at)) {
                 at += 1;
+            }
+            if at >= NUMBER_BYTES_MAX {
+                return None;
             }
             let rest = &text[at..];
             let letters = rest.find(|c: char| !c.is_alphabetic()).unwrap_or(rest.len());

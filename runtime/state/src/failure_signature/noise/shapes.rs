@@ -6,6 +6,9 @@ const HASH_MIN: usize = 7;
 /// English words that consist of hexadecimal digits.
 const HEX_WORDS: [&str; 3] = ["acceded", "defaced", "effaced"];
 
+/// Maximum length of an address: eight groups of four digits, and the signs between and after them.
+const ADDRESS_BYTES_MAX: usize = 40;
+
 /// Groups of a UUID, in hexadecimal digits.
 const UUID_GROUPS: [usize; 5] = [8, 4, 4, 4, 12];
 
@@ -53,8 +56,10 @@ pub(super) fn uuid(text: &str) -> Option<usize> {
 
 /// Returns the length of the IPv6 or MAC address at the start of a text.
 pub(super) fn colon_address(text: &str) -> Option<usize> {
-    let length = text.find(|c: char| !c.is_ascii_hexdigit() && c != ':').unwrap_or(text.len());
-    if !text[..length].contains(':') {
+    // Every word is tried, so a longer text is not read to its end.
+    let is_of_address = |b: u8| b.is_ascii_hexdigit() || b == b':';
+    let length = text.bytes().take(ADDRESS_BYTES_MAX + 1).take_while(|b| is_of_address(*b)).count();
+    if length > ADDRESS_BYTES_MAX || !text[..length].contains(':') {
         return None;
     }
     let address = text[..length].trim_end_matches(':');

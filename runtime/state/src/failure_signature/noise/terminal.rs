@@ -25,8 +25,12 @@ fn printed(text: &str) -> String {
             '\u{9b}' => rest = after_csi(rest),
             '\u{8}' if shown.len() > line => drop(shown.pop()),
             '\u{8}' => {}
-            '\r' if rest.trim_start_matches('\r').starts_with('\n') || rest.is_empty() => {}
-            '\r' => shown.truncate(line),
+            '\r' => {
+                rest = rest.trim_start_matches('\r');
+                if !rest.starts_with('\n') && !rest.is_empty() {
+                    shown.truncate(line);
+                }
+            }
             _ => {
                 shown.push('\n');
                 line = shown.len();

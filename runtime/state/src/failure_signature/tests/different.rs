@@ -1,6 +1,7 @@
 //! Pairs of failures that are really different, from the output of compilers, test runners and build tools.
 
-pub(super) const PAIRS: [(&str, &str); 50] = [
+pub(super) const PAIRS: [(&str, &str); 51] = [
+    ("exit code: 0xC0000005", "exit code: 0xC0000135"),
     ("error[E0308]: mismatched types", "error[E0382]: borrow of moved value"),
     ("error[E0308]: mismatched types", "error[E0277]: mismatched types"),
     ("error[E0425]: cannot find value `x1` in this scope", "error[E0425]: cannot find value `x2` in this scope"),
