@@ -27,7 +27,7 @@ const LIBRARY: &str = r#"
 
 int clock_gettime(clockid_t id, struct timespec *now) {
     int failed = (int)syscall(SYS_clock_gettime, id, now);
-    const char *file = getenv("TEST_CLOCK");
+    const char *file = getenv("CLOCK_OFFSET_FILE");
     int opened = failed || id != CLOCK_REALTIME || !file ? -1 : open(file, O_RDONLY | O_CLOEXEC);
     if (opened >= 0) {
         char text[32] = {0};
@@ -54,12 +54,12 @@ fn library() -> Option<&'static Path> {
 /// A project whose commands have a wall clock that the test sets.
 struct Bench {
     bench: Workbench,
-    library: &'static Path,
+    preloaded: &'static Path,
 }
 
 impl Bench {
     fn with_pipeline(text: &str) -> Option<Self> {
-        let made = Self { bench: Workbench::with_pipeline(text), library: library()? };
+        let made = Self { bench: Workbench::with_pipeline(text), preloaded: library()? };
         made.set(0);
         Some(made)
     }
@@ -77,7 +77,7 @@ impl Bench {
 
     fn command(&self, words: &[&str]) -> Command {
         let mut command = self.bench.command(words);
-        command.env("LD_PRELOAD", self.library).env("TEST_CLOCK", self.bench.outside().join("clock"));
+        command.env("LD_PRELOAD", self.preloaded).env("CLOCK_OFFSET_FILE", self.bench.outside().join("clock"));
         command
     }
 

@@ -48,7 +48,7 @@ struct StopSignals {
 }
 
 impl StopSignals {
-    /// Begins to receive. SIGHUP and SIGQUIT stay ignored if whoever started the process ignored them, as `nohup` does.
+    /// Starts to receive signals. A SIGHUP or SIGQUIT that was ignored when the process started stays ignored: `nohup` does that.
     fn new() -> Result<Self, Stop> {
         let on = |kind: SignalKind| signal(kind).map_err(|error| Stop::io("listen for signals", &error));
         let status = kernel_text("/proc/self/status").unwrap_or_default();

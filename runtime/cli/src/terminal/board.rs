@@ -72,7 +72,7 @@ struct Row {
     text: String,
     /// The last bytes of output of the node's running command.
     output: Vec<u8>,
-    /// The node's running attempt; `None` if there is none.
+    /// The running attempt of the node, if any.
     attempt: Option<RunningAttempt>,
 }
 

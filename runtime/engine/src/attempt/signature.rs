@@ -1,6 +1,6 @@
 //! The failure signature of an attempt: a digest of the failure and of what the stage's commands printed, without parts
-//! that differ by chance. For a stage that can read hold-outs, the digest is keyed, so that nobody can find the output
-//! by trying.
+//! that differ by chance. For a stage that can read hold-outs, the digest
+//! depends on a secret key. Without the key nobody can compare it with the digests of guessed outputs.
 
 use super::{AttemptError, Workbench};
 use crate::holdouts::Holdouts;
