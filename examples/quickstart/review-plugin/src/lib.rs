@@ -3,7 +3,7 @@
 use glovebox_plugin_sdk::{Handler, Outcome, Stage, export, log};
 use std::{fs, io, path::Path};
 
-const RULES: [(&str, &str); 3] = [(".unwrap()", "may panic"), ("todo!(", "is unfinished"), ("unsafe ", "is unsafe")];
+const RULES: [(&str, &str); 3] = [(".unwrap()", "may panic"), ("dbg!(", "prints for debugging"), ("unsafe ", "is unsafe")];
 
 struct Review;
 
