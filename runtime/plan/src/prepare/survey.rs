@@ -25,9 +25,9 @@ use entry_point::{EntryPoint, entry_points};
 use environment::User;
 use folder::Folder;
 use kind::{KINDS, Kind};
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsString;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 /// C and C++ build tools, preferred first. If a folder has several, only the first is used.
 const NATIVE: [&str; 3] = ["CMake", "Meson", "Autotools"];
@@ -62,7 +62,7 @@ impl Survey {
         let root = Folder::root(project);
         let user = User::new(variable);
         let mut found = Found { parts: parts(&root, &user), ..Found::default() };
-        found.choose_native();
+        found.choose_native(&Installed::of_user(variable), &entry_points(&root));
         found.choose(&root, &user);
         let mut parts = found.parts;
         let of_parts = parts.iter_mut().flat_map(|part| std::mem::take(&mut part.notes));
@@ -132,13 +132,29 @@ struct Found {
 }
 
 impl Found {
-    /// Keeps only the first of the tools that build the same folder.
-    fn choose_native(&mut self) {
-        let mut folders = BTreeSet::new();
-        let is_first = |part: &Part| !NATIVE.contains(&part.kind) || folders.insert(part.folder.clone());
-        let (kept, dropped) = std::mem::take(&mut self.parts).into_iter().partition(is_first);
+    /// Keeps only one of the tools that build the same folder: the first one that is installed, or else the first. In the
+    /// root, an entry point that can run replaces a tool that is not installed.
+    fn choose_native(&mut self, installed: &Installed, entry_points: &[EntryPoint]) {
+        let missing = |part: &Part| part.programs.iter().copied().find(|program| !installed.has(program));
+        let has_entry_point =
+            entry_points.iter().any(|entry_point| entry_point.program.is_none_or(|name| installed.has(name)));
+        let mut chosen: BTreeMap<String, &'static str> = BTreeMap::new();
+        let native = || self.parts.iter().filter(|part| NATIVE.contains(&part.kind));
+        for part in native().filter(|part| missing(part).is_none()).chain(native()) {
+            let is_replaced = part.folder.is_empty() && has_entry_point && missing(part).is_some();
+            if !is_replaced {
+                chosen.entry(part.folder.clone()).or_insert(part.kind);
+            }
+        }
+        let is_kept = |part: &Part| !NATIVE.contains(&part.kind) || chosen.get(&part.folder) == Some(&part.kind);
+        let (kept, dropped): (Vec<Part>, _) = std::mem::take(&mut self.parts).into_iter().partition(is_kept);
         self.parts = kept;
-        self.not_taken.extend(dropped_commands(dropped));
+        for mut part in dropped {
+            if let Some(program) = missing(&part) {
+                part.found = format!("{}, `{program}` is not installed", part.found);
+            }
+            self.not_taken.extend(part.test_command().map(|command| (command, part.found)));
+        }
     }
 
     /// Keeps the parts that have tests. If no part has any, uses the first entry point of the project.
@@ -251,8 +267,18 @@ impl Found {
     }
 }
 
-fn dropped_commands(dropped: Vec<Part>) -> impl Iterator<Item = (String, String)> {
-    dropped.into_iter().filter_map(|part| Some((part.test_command()?, part.found)))
+/// The folders of `PATH`.
+struct Installed(Option<Vec<PathBuf>>);
+
+impl Installed {
+    fn of_user(variable: &dyn Fn(&str) -> Option<OsString>) -> Self {
+        Self(variable("PATH").map(|path| std::env::split_paths(&path).collect()))
+    }
+
+    /// Returns true if a program is in a folder of `PATH`, or if nothing is known about `PATH`.
+    fn has(&self, program: &str) -> bool {
+        self.0.as_ref().is_none_or(|folders| folders.iter().any(|folder| folder.join(program).is_file()))
+    }
 }
 
 /// Returns the Python part of a project that shows its kind only by the names of its test files.

@@ -197,6 +197,34 @@ fn native_projects_are_found_if_they_declare_tests() {
         &["autoreconf --install && mkdir -p build && cd build && sh \"$OLDPWD/configure\" && make", check_log],
     );
     check(&["configure.ac", "Makefile.am = bin_PROGRAMS = a\n"], &[NO_COMMAND]);
+    let own = ["configure", "Makefile.in = test: all\n\t./example\n"];
+    let configure = "mkdir -p build && cd build && sh \"$OLDPWD/configure\" && make";
+    check(&own, &[configure, "cd build && make test"]);
+    check(&own[1..], &[NO_COMMAND]);
+    check(&["configure", "Makefile.in = all:\n\tcc a.c\n"], &[NO_COMMAND]);
+}
+
+#[test]
+fn a_tool_that_is_not_installed_is_not_preferred() {
+    let programs = project(&["bin/make", "bin/meson", "bin/ninja"]);
+    let survey = |files: &[&str]| {
+        let path = |name: &str| (name == "PATH").then(|| programs.path().join("bin").into_os_string());
+        let survey = Survey::for_user(project(files).path(), &path);
+        is_clean(&survey);
+        survey
+    };
+    let cmake = "CMakeLists.txt = enable_testing()";
+    let found = survey(&[cmake, "configure", "Makefile.in = test:\n\t./example\n"]);
+    assert_eq!(commands(&found)[1], "cd build && make test");
+    assert_eq!(
+        found.notes,
+        ["took `cd build && make test`; not taken: `cd build && ctest --no-tests=error --output-on-failure` \
+             (CMakeLists.txt, `cmake` is not installed)"]
+    );
+    assert_eq!(survey(&[cmake, "meson.build = test('a', b)"]).parts[0].kind, "Meson");
+    assert_eq!(commands(&survey(&[cmake, "Makefile = test:\n\t./demo\n"])), ["make test"]);
+    assert_eq!(survey(&[cmake]).parts[0].kind, "CMake", "without another tool, the user is told what to install");
+    assert_eq!(survey(&[cmake, "lib/meson.build = test('a', b)"]).parts[0].kind, "CMake");
 }
 
 #[test]

@@ -123,7 +123,7 @@ pub const KINDS: [Kind; 9] = [
     },
     Kind {
         name: "Autotools",
-        markers: &["configure.ac", "configure.in"],
+        markers: &["configure.ac", "configure.in", "Makefile.in"],
         toolchains: &[],
         dependencies: &[],
         caches: &["build/"],

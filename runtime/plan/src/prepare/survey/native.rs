@@ -3,6 +3,7 @@
 //! All of them build in a folder of their own, so that the sources stay as they are.
 
 use super::folder::Folder;
+use super::makefile::Makefile;
 use super::part::{Part, Step};
 
 /// Folders that are not searched: code of other authors, whose tests are not those of the project, and build results.
@@ -86,6 +87,7 @@ pub(super) fn autotools(folder: &Folder, part: &mut Part) {
     let is_serial = declares(|line| line.contains("serial-tests"))
         || ["configure.ac", "configure.in"].iter().any(|name| folder.text(name).contains("serial-tests"));
     if !has_harness && !declares(|line| line.starts_with("check-local:")) {
+        own_configure(folder, part);
         return;
     }
     let build = build_folder(folder, part);
@@ -106,6 +108,24 @@ pub(super) fn autotools(folder: &Folder, part: &mut Part) {
     } else {
         part.steps.push(Step::test(format!("cd {build} && make check"), "Makefile.am declares tests."));
     }
+    part.has_tests = true;
+}
+
+/// Adds the commands of a project with a `configure` and a `Makefile.in` of its own, if the latter has a target that tests.
+fn own_configure(folder: &Folder, part: &mut Part) {
+    if !folder.has("configure") || folder.has("Makefile.am") {
+        return;
+    }
+    let text = folder.text("Makefile.in");
+    let makefile = Makefile::parse(&text);
+    let Some(target) = ["check", "test"].into_iter().find(|target| makefile.tests(target)) else { return };
+    let build = build_folder(folder, part);
+    part.programs.push("make");
+    part.steps.push(Step::build(
+        format!("mkdir -p {build} && cd {build} && sh \"$OLDPWD/configure\" && make"),
+        "`configure` and make build the project in a folder of its own.",
+    ));
+    part.steps.push(Step::test(format!("cd {build} && make {target}"), "A target of Makefile.in."));
     part.has_tests = true;
 }
 
