@@ -182,6 +182,14 @@ impl Jail {
         Self::build(setting, source, &JailChannels::default(), dialer)
     }
 
+    /// Begins to start the program that builds the jails of tier `full`, before their policy is known. Returns at once. An error is
+    /// not reported here: the first jail tries again.
+    pub fn anticipate() {
+        if let Err(error) = template::start_spare() {
+            tracing::debug!(%error, "no spare helper for jails");
+        }
+    }
+
     /// Begins to build what the jails of tier `full` with this policy have in common, so that the first of them opens sooner. Returns at
     /// once. An error is not reported here: the first jail tries again.
     pub fn prepare(policy: &ExecPolicy, network: &Network) {
@@ -447,7 +455,8 @@ impl Jail {
         drop(self.control().take());
         self.await_death()?;
         let Some(origin) = self.origin.take() else { return Ok(()) };
-        let cleanup = JailCleanup { origin, merged: self.merged.take(), cgroup: self.cgroup.take() };
+        let (stores, merged, cgroup) = (self.processes.take_stores(), self.merged.take(), self.cgroup.take());
+        let cleanup = JailCleanup { origin, stores, merged, cgroup };
         if self.pidfd.is_some() && self.status.tier.has_own_root() {
             reaper::reap_later(cleanup);
             return Ok(());

@@ -58,7 +58,7 @@ fn collect(
 fn expired(runs_dir: &Path) -> Result<Vec<RunFolder>, Stop> {
     let project = prepare::read_project(Path::new("."), None)?;
     let keep_runs = project.config.run.keep_runs;
-    retention::expired(runs_dir, Retention { project: &project.workdir, keep_runs })
+    retention::expired(runs_dir, &Retention { project: project.workdir.clone(), keep_runs })
 }
 
 /// Returns true if the arguments select a run for removal. `position` is the rank of the run, 0 for the newest.

@@ -10,13 +10,14 @@ use crate::exports::reports;
 use crate::pipeline_file;
 use crate::prepare;
 use crate::runs::last_failure;
-use crate::runs::retention::{self, Retention};
+use crate::runs::retention::{self, Removal, Retention};
 use crate::runs::start_at;
 use crate::runs::{self, RunFolder, RunId};
 use crate::terminal::progress::{ProgressFormat, Reporter};
 use crate::terminal::{self, visible};
 use crate::user_key;
 use glovebox_engine::run::{NewRun, Run};
+use glovebox_jail::jail::Jail;
 use glovebox_plan::plan::Plan;
 use glovebox_plan::prepare::binding::{self, Purpose, Request};
 use glovebox_plan::prepare::component_host::ComponentHost;
@@ -52,19 +53,33 @@ pub struct FinishedRun {
     pub format: ProgressFormat,
     /// The folder of all runs.
     pub runs_dir: PathBuf,
+    /// The removal of old runs, which may still be in progress.
+    pub removal: Removal,
 }
 
 /// Runs a pipeline.
 pub fn once(arguments: &RunArguments) -> CommandResult {
     reports::require_places(&arguments.reports)?;
     let host = &prepare::component_host();
+    host.anticipate();
     let (source, project) = read(host, arguments)?;
-    let FinishedRun { folder, run, format, runs_dir } = execute(host, arguments, &source, &project)?;
-    let exit = drive::conclude(&folder, &run, format, &runs_dir)?;
+    anticipate_jail(&source, arguments);
+    let FinishedRun { folder, run, format, runs_dir, removal } = execute(host, arguments, &source, &project)?;
+    let exit = drive::conclude(&folder, &run, format, &runs_dir);
     drop(run);
-    let retention = Retention { project: &project.workdir, keep_runs: project.config.run.keep_runs };
-    retention::apply(&runs_dir, retention, matches!(format, ProgressFormat::Live | ProgressFormat::Lines));
+    removal.finish(matches!(format, ProgressFormat::Live | ProgressFormat::Lines));
+    let exit = exit?;
     reports::after(&arguments.reports, &folder, exit)
+}
+
+/// If the first stage runs a command, begins to start the program that builds its jail while the run is prepared.
+fn anticipate_jail(source: &CheckedPipeline, arguments: &RunArguments) {
+    let pipeline = &source.pipeline;
+    let first = pipeline.outgoing(&pipeline.start).filter_map(|(_, edge)| pipeline.node(&edge.to)).next();
+    let is_full = arguments.tier.is_none_or(|tier| tier == Tier::Full) && !arguments.execution.dangerously_no_sandbox;
+    if is_full && first.is_some_and(|node| node.handler.kind().command().is_some()) {
+        Jail::anticipate();
+    }
 }
 
 /// Drives a run of a pipeline. Everything that can be refused is refused before the run exists.
@@ -114,8 +129,11 @@ pub fn execute(
         labels: std::collections::BTreeMap::new(),
         earlier: retention::earlier(&arguments.runs.runs_dir, &project.workdir),
     };
-    let run = drive::block_on(begin(executor, &folder, key, new, format, present))??;
-    Ok(FinishedRun { folder, run, format, runs_dir: arguments.runs.runs_dir.clone() })
+    let runs_dir = arguments.runs.runs_dir.clone();
+    let retention = Retention { project: project.workdir.clone(), keep_runs: project.config.run.keep_runs };
+    let begun = begin(executor, &folder, key, new, format, present, (&runs_dir, retention));
+    let (run, removal) = drive::block_on(begun)??;
+    Ok(FinishedRun { folder, run, format, runs_dir, removal })
 }
 
 /// Reads the pipeline and its project: a file, or the command of the command line.
@@ -168,7 +186,8 @@ async fn begin(
     new: NewRun<'_>,
     format: ProgressFormat,
     present: Present,
-) -> Result<Run, Stop> {
+    (runs_dir, retention): (&Path, Retention),
+) -> Result<(Run, Removal), Stop> {
     let reporter = Reporter::new(format, &executor.plan.pipeline);
     let started = announced(Run::start(drive::open_dir(folder, key)?, executor, new), format).await;
     let mut run = started.map_err(|error| {
@@ -177,8 +196,10 @@ async fn begin(
     })?;
     report_left_out(&run);
     report_open_copies(&run);
+    // The new run has taken over what it uses of old ones.
+    let removal = Removal::start(runs_dir, retention);
     drive::drive(&mut run, folder, reporter, present).await?;
-    Ok(run)
+    Ok((run, removal))
 }
 
 /// Starts a run, and prints what takes so long if the start takes longer than [`QUIET_START_MAX`].

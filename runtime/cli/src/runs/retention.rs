@@ -14,7 +14,8 @@ use glovebox_workspace::cache_reuse;
 use jiff::{SignedDuration, Timestamp};
 use std::collections::BTreeSet;
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
+use std::thread::{self, JoinHandle};
 
 /// Time for which a failed run stays.
 const FAILED_STAYS: SignedDuration = SignedDuration::from_hours(24);
@@ -25,10 +26,10 @@ pub const CACHES_KEPT: usize = 3;
 const EARLIER_MAX: usize = 10;
 
 /// The runs to which a setting applies.
-#[derive(Debug, Clone, Copy)]
-pub struct Retention<'a> {
+#[derive(Debug, Clone)]
+pub struct Retention {
     /// Path of the project, with symbolic links resolved.
-    pub project: &'a Path,
+    pub project: PathBuf,
     /// Number of the project's newest runs that stay. `None` for all.
     pub keep_runs: Option<usize>,
 }
@@ -46,7 +47,7 @@ pub fn mark_applied(run: &RunFolder) {
 ///
 /// # Errors
 /// Returns an error if the folder of runs cannot be read.
-pub fn expired(runs_dir: &Path, retention: Retention<'_>) -> Result<Vec<RunFolder>, Stop> {
+pub fn expired(runs_dir: &Path, retention: &Retention) -> Result<Vec<RunFolder>, Stop> {
     let Some(keep) = retention.keep_runs else { return Ok(Vec::new()) };
     let runs = list(runs_dir)?;
     if runs.len() <= keep {
@@ -62,29 +63,62 @@ pub fn expired(runs_dir: &Path, retention: Retention<'_>) -> Result<Vec<RunFolde
     Ok(runs.into_iter().filter(|run| ids.contains(run.id.as_str())).collect())
 }
 
-/// Removes the runs that the setting removes, and says so. A run that cannot be removed stays. Also removes the build
-/// caches of successful runs, except those of the newest runs.
-pub fn apply(runs_dir: &Path, retention: Retention<'_>, says: bool) {
-    let old = match expired(runs_dir, retention) {
-        Ok(old) => old,
-        Err(stop) => return tracing::warn!(reason = %stop.message, "could not look for old runs"),
-    };
+/// Removes old runs on a thread of its own while a new run is driven. Dropping it waits for the end.
+pub struct Removal {
+    keep_runs: Option<usize>,
+    /// Returns the sizes of the removed runs, in bytes. `None` if no thread could be started.
+    thread: Option<JoinHandle<Vec<u64>>>,
+}
+
+impl Removal {
+    /// Begins to remove the runs that the setting removes. A run that cannot be removed stays.
+    pub fn start(runs_dir: &Path, retention: Retention) -> Self {
+        let (runs_dir, keep_runs) = (runs_dir.to_owned(), retention.keep_runs);
+        let named = thread::Builder::new().name("old-runs".to_owned());
+        let started = named.spawn(move || remove_expired(&runs_dir, &retention));
+        if let Err(error) = &started {
+            tracing::warn!(%error, "no thread to remove old runs");
+        }
+        Self { keep_runs, thread: started.ok() }
+    }
+
+    /// Waits for the end, and says how many runs were removed and why.
+    pub fn finish(mut self, says: bool) {
+        let freed = self.wait();
+        if says && !freed.is_empty() {
+            terminal::say(format_args!(
+                "note: removed {} ({}), because `keep_runs` under `[run]` in glovebox.toml keeps {}\n",
+                counted(freed.len(), "old run"),
+                about(freed.iter().sum()),
+                self.keep_runs.unwrap_or_default()
+            ));
+        }
+    }
+
+    fn wait(&mut self) -> Vec<u64> {
+        self.thread.take().and_then(|thread| thread.join().ok()).unwrap_or_default()
+    }
+}
+
+impl Drop for Removal {
+    fn drop(&mut self) {
+        self.wait();
+    }
+}
+
+/// Removes the runs that the setting removes, and the build caches of successful runs, except those of the newest runs. Returns
+/// the sizes of the removed runs, in bytes.
+fn remove_expired(runs_dir: &Path, retention: &Retention) -> Vec<u64> {
+    let old = expired(runs_dir, retention).unwrap_or_else(|stop| {
+        tracing::warn!(reason = %stop.message, "could not look for old runs");
+        Vec::new()
+    });
     let freed: Vec<u64> = old.iter().filter_map(|run| remove::remove(run).ok()).collect();
-    match drop_caches(runs_dir, retention.project) {
+    match drop_caches(runs_dir, &retention.project) {
         Ok(smaller) => index::forget_rows(runs_dir, &smaller),
         Err(_) => index::forget(runs_dir),
     }
-    if freed.is_empty() {
-        return;
-    }
-    if says {
-        terminal::say(format_args!(
-            "note: removed {} ({}), because `keep_runs` under `[run]` in glovebox.toml keeps {}\n",
-            counted(freed.len(), "old run"),
-            about(freed.iter().sum()),
-            retention.keep_runs.unwrap_or_default()
-        ));
-    }
+    freed
 }
 
 /// Returns the runs of a project whose build caches a new run may take over, the newest first.
@@ -114,7 +148,8 @@ pub fn earlier(runs_dir: &Path, project: &Path) -> Vec<EarlierRun> {
 fn drop_caches(runs_dir: &Path, project: &Path) -> Result<Vec<String>, Stop> {
     let with_caches = list(runs_dir)?.into_iter().filter(remove::has_caches);
     let with_caches: Vec<RunFolder> = with_caches.collect();
-    if with_caches.len() <= CACHES_KEPT {
+    // The new run may get caches of its own.
+    if with_caches.len() < CACHES_KEPT {
         return Ok(Vec::new());
     }
     let rows = index::rows(runs_dir)?;

@@ -14,6 +14,11 @@ use std::sync::OnceLock;
 const BYTES: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/glovebox-jail"));
 #[cfg(not(target_os = "linux"))]
 const BYTES: &[u8] = &[];
+/// The BLAKE3 hash of `BYTES`, computed when Glovebox was built.
+#[cfg(target_os = "linux")]
+const DIGEST: &str = include_str!(concat!(env!("OUT_DIR"), "/glovebox-jail.blake3"));
+#[cfg(not(target_os = "linux"))]
+const DIGEST: &str = "";
 
 static PROGRAM: OnceLock<OwnedFd> = OnceLock::new();
 
@@ -33,8 +38,8 @@ pub(crate) fn program_bytes() -> &'static [u8] {
 }
 
 /// Returns the BLAKE3 hash of the helper as hexadecimal digits. A probe result is valid for one helper only.
-pub(super) fn digest() -> String {
-    blake3::hash(BYTES).to_hex().to_string()
+pub(super) fn digest() -> &'static str {
+    DIGEST
 }
 
 fn sealed() -> io::Result<OwnedFd> {
@@ -63,6 +68,11 @@ fn sealed() -> io::Result<OwnedFd> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_digest_is_that_of_the_program() {
+        assert_eq!(digest(), blake3::hash(BYTES).to_hex().as_str());
+    }
 
     #[test]
     fn nobody_can_change_the_program() {

@@ -87,6 +87,11 @@ impl JailProcesses {
         });
     }
 
+    /// Moves the stores out, which keep mounts of the jail.
+    pub(super) fn take_stores(&mut self) -> Option<Stores> {
+        self.stores.take()
+    }
+
     /// Returns the stores of memory outside of processes.
     pub(super) fn stores(&self) -> Option<&Stores> {
         self.stores.as_ref()

@@ -6,6 +6,7 @@
 
 use super::cgroup::Cgroup;
 use super::origin::Origin;
+use super::stores::Stores;
 use super::template;
 use std::io;
 use std::os::fd::OwnedFd;
@@ -33,6 +34,8 @@ enum Task {
 pub(super) struct JailCleanup {
     /// The helper, or the mount namespace of the first process.
     pub(super) origin: Origin,
+    /// Keep mounts of the jail. The kernel removes a mount when its last descriptor is closed.
+    pub(super) stores: Option<Stores>,
     /// Keeps the mount of the workspace.
     pub(super) merged: Option<OwnedFd>,
     /// Can be removed after the helper has ended.
@@ -43,7 +46,7 @@ impl JailCleanup {
     /// Waits for the helper and releases everything.
     pub(super) fn run(self) -> io::Result<()> {
         self.origin.clean_up()?;
-        drop((self.merged, self.cgroup));
+        drop((self.stores, self.merged, self.cgroup));
         Ok(())
     }
 
@@ -136,7 +139,7 @@ mod tests {
             let cgroup = Cgroup::make(&glovebox_record::Limits::default()).ok();
             let files = cgroup.as_ref().map(Cgroup::procs).unwrap_or_default();
             assert!(files.iter().all(|file| file.exists()));
-            reap_later(JailCleanup { origin: Origin::Program(child), merged: None, cgroup });
+            reap_later(JailCleanup { origin: Origin::Program(child), stores: None, merged: None, cgroup });
             wait_for_cleanup();
             assert!(!Path::new(&process).exists(), "{program} is not reaped");
             assert!(files.iter().all(|file| !file.exists()), "{files:?}");

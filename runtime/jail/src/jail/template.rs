@@ -6,7 +6,7 @@
 //! jail.
 
 use super::control::Control;
-use super::spawner;
+use super::spawner::{self, PendingStart};
 use glovebox_jail_helper::policy::Preparation;
 use glovebox_jail_helper::wire::{Reply, Request};
 use std::io;
@@ -22,13 +22,22 @@ const TEMPLATES_MAX: usize = 4;
 /// Number of consecutive failures after which Glovebox starts no more templates.
 const FAILURES_MAX: u32 = 3;
 
-static TEMPLATES: Mutex<Templates> = Mutex::new(Templates { live: Vec::new(), retired: Vec::new(), failures: 0 });
+static TEMPLATES: Mutex<Templates> =
+    Mutex::new(Templates { spare: None, live: Vec::new(), retired: Vec::new(), failures: 0 });
 
 struct Templates {
+    /// A helper that starts before it is known what it must prepare.
+    spare: Option<Spare>,
     live: Vec<Template>,
     /// Templates that accept no more requests. Each ends after its last jail has ended.
     retired: Vec<Child>,
     failures: u32,
+}
+
+/// A helper that waits for its first request.
+struct Spare {
+    control: Control,
+    starting: PendingStart,
 }
 
 struct Template {
@@ -59,6 +68,15 @@ pub(super) fn fork(preparation: &Preparation, jail: OwnedFd) -> io::Result<()> {
     Ok(())
 }
 
+/// Begins to start the helper of the first template, before it is known what it must prepare. Returns at once.
+pub(super) fn start_spare() -> io::Result<()> {
+    let mut templates = lock();
+    if templates.spare.is_none() && templates.live.is_empty() {
+        templates.spare = Some(Spare::start()?);
+    }
+    Ok(())
+}
+
 /// Starts a template if there is none for these jails. Blocks for milliseconds.
 pub(super) fn start(preparation: &Preparation) -> io::Result<()> {
     let mut templates = lock();
@@ -81,12 +99,15 @@ pub(super) fn failed(preparation: &Preparation, why: &dyn std::fmt::Display) {
 
 /// Lets all templates end after their last jail, and does not wait. A later jail starts a new template.
 pub fn retire_templates() {
-    lock().retire(|_| true);
+    let mut templates = lock();
+    templates.spare = None;
+    templates.retire(|_| true);
 }
 
 /// Ends all templates and waits for them. Their jails must have ended.
 pub(super) fn end_all() {
     let mut templates = lock();
+    templates.spare = None;
     templates.retire(|_| true);
     for mut child in std::mem::take(&mut templates.retired) {
         if let Err(error) = child.wait() {
@@ -113,7 +134,8 @@ impl Templates {
             let oldest = self.live.iter().map(|template| template.started).min();
             self.retire(|template| Some(template.started) == oldest);
         }
-        Template::start(preparation)
+        let spare = self.spare.take().map_or_else(Spare::start, Ok)?;
+        Template::start(preparation, spare)
     }
 
     /// Closes the sockets of templates. They accept no more requests and end after their last jail.
@@ -140,10 +162,16 @@ impl Templates {
     }
 }
 
-impl Template {
-    fn start(preparation: &Preparation) -> io::Result<Self> {
+impl Spare {
+    fn start() -> io::Result<Self> {
         let (control, theirs) = Control::pair()?;
         let starting = spawner::spawn(theirs)?;
+        Ok(Self { control, starting })
+    }
+}
+
+impl Template {
+    fn start(preparation: &Preparation, Spare { control, starting }: Spare) -> io::Result<Self> {
         control.send(&Request::Prepare(preparation.clone()), &[])?;
         let child = starting.wait()?;
         Ok(Self { preparation: preparation.clone(), control, child, started: Instant::now() })

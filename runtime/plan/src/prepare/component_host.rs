@@ -5,9 +5,11 @@ use super::refusal::Refusal;
 use super::source;
 use crate::components::{Builtin, Catalog, PluginFile};
 use glovebox_host::host::Host;
-use std::cell::OnceCell;
+use std::cell::{Cell, OnceCell};
 use std::collections::BTreeMap;
+use std::panic;
 use std::sync::Arc;
+use std::thread::{self, JoinHandle};
 
 /// The built-in components, each with the handler type that it implements.
 pub type Builtins = &'static [(&'static str, Builtin)];
@@ -16,13 +18,21 @@ pub type Builtins = &'static [(&'static str, Builtin)];
 pub struct ComponentHost {
     builtins: Builtins,
     start: fn() -> Result<Host, Refusal>,
+    /// The thread that starts the host. `None` if there is none, or if it was waited for.
+    starting: Cell<Option<JoinHandle<Result<Host, Refusal>>>>,
     host: OnceCell<Arc<Host>>,
 }
 
 impl ComponentHost {
     /// Creates a host that is started with `start` at its first use, and only once.
     pub fn new(builtins: Builtins, start: fn() -> Result<Host, Refusal>) -> Self {
-        Self { builtins, start, host: OnceCell::new() }
+        Self { builtins, start, starting: Cell::new(None), host: OnceCell::new() }
+    }
+
+    /// Begins to start the host on another thread. The first use waits for it, or starts the host if there is no thread.
+    pub fn anticipate(&self) {
+        let thread = thread::Builder::new().name("component-host".to_owned());
+        self.starting.set(thread.spawn(self.start).ok());
     }
 
     /// Returns the host, and starts it if it is not running yet.
@@ -34,7 +44,11 @@ impl ComponentHost {
         match self.host.get() {
             Some(host) => Ok(host),
             None => {
-                let host = Arc::new((self.start)()?);
+                let started = match self.starting.take() {
+                    Some(starting) => starting.join().unwrap_or_else(|panicked| panic::resume_unwind(panicked)),
+                    None => (self.start)(),
+                };
+                let host = Arc::new(started?);
                 Ok(self.host.get_or_init(|| host))
             }
         }

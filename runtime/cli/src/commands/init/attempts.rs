@@ -104,7 +104,7 @@ fn run(workdir: &Path) -> Result<FinishedRun, Stop> {
 }
 
 fn conclude(finished: &FinishedRun) -> CommandResult {
-    let FinishedRun { folder, run, format, runs_dir } = finished;
+    let FinishedRun { folder, run, format, runs_dir, .. } = finished;
     drive::conclude(folder, run, *format, runs_dir)
 }
 

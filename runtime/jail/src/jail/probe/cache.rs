@@ -60,7 +60,7 @@ impl MachineKey {
         let read = |path: &str| regular_file::kernel_text(path).map(|text| text.trim().to_owned());
         Ok(Self {
             boot: read("/proc/sys/kernel/random/boot_id")?,
-            helper: binary::digest(),
+            helper: binary::digest().to_owned(),
             user: rustix::process::geteuid().as_raw(),
             kernel: read("/proc/sys/kernel/osrelease")?,
             groups: read("/proc/self/cgroup")?,
@@ -140,7 +140,7 @@ mod tests {
         let forged = [
             text.replace(boot.trim(), "another"),
             text.replace("\"version\": 3", "\"version\": 4"),
-            text.replace(&binary::digest(), &"0".repeat(64)),
+            text.replace(binary::digest(), &"0".repeat(64)),
             text.replace("\"groups\": \"", "\"groups\": \"0::/elsewhere\\n"),
             text.replace(&namespace, "user:[1]"),
             text.replace(&format!("\"{}\"", most.trim()), "\"0\""),
