@@ -19,7 +19,8 @@ fn what_run_refuses_is_one_error_of_check_with_the_same_code() {
     for (stage, rule) in [
         ("n [shape=component]", "parallel_join"),
         ("n [shape=component, k=2]; j [shape=tripleoctagon]; n -> j", "parallel_join"),
-        ("n [shape=octagon, command=true, allowed_write_paths=\"\", status_file=s]", "not_enforced"),
+        ("n [shape=octagon, command=true, allowed_write_paths=\"\", codex.profile=s]", "not_enforced"),
+        ("n [prompt=p, allowed_write_paths=\"\", status_file=true]", "attribute_value"),
         ("n [shape=house]", "child_pipeline"),
         ("n [prompt=p, allowed_write_paths=\"\", fidelity=ful]", "fidelity_valid"),
         ("n [type=\"acme.todo\"]", "type_unknown"),
@@ -78,10 +79,10 @@ fn a_fault_is_found_at_each_node_however_like_the_others_the_node_is() {
 
 #[test]
 fn the_language_alone_is_checked_on_request() {
-    for stage in ["n [prompt=p, status_file=s]", "n [type=\"acme.todo\"]"] {
+    for stage in ["n [prompt=p, codex.profile=s]", "n [type=\"acme.todo\"]"] {
         with(stage).glovebox(&["check", "--for", "lint", "pipeline.dot"]).ends(0).never_says("error[");
     }
-    with("n [prompt=p, status_file=s]")
+    with("n [prompt=p, codex.profile=s]")
         .glovebox(&["check", "--for", "lint", "pipeline.dot"])
         .says("warning[not_enforced]");
     with("n [shape=octagon]").glovebox(&["check", "--for", "lint", "pipeline.dot"]).ends(3);

@@ -100,8 +100,8 @@ fn invalid_pipelines_are_refused_with_their_place() {
         invalid("a supervisor without a child", "A [shape=house]; start -> A -> done", &[Says("child_pipeline")]),
         invalid(
             "an attribute this version does not enforce",
-            "A [prompt=\"a\", status_file=\"s.json\"]; start -> A -> done",
-            &[Says("status_file")],
+            "A [prompt=\"a\", codex.profile=\"mine\"]; start -> A -> done",
+            &[Says("codex.profile")],
         ),
     ] {
         let bench_name = case.name;

@@ -111,6 +111,7 @@ mod second_chance;
 mod set_aside;
 mod stall;
 mod startup_files;
+mod status_files;
 mod steering;
 mod structured;
 mod subagents;

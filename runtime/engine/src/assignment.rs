@@ -1,8 +1,8 @@
-//! The assignment of one attempt: the attempt and everything that it needs to know about the run.
+//! The assignment of one attempt: the attempt and everything that it needs to know about the run. And its result.
 
 use glovebox_host::llm::Steering;
 use glovebox_jail::pulse::Pulse;
-use glovebox_journal::event::{Attempt, NodeId, RunStarted};
+use glovebox_journal::event::{Attempt, NodeId, RunStarted, StageFinished, StatusIngested};
 use glovebox_record::path::ScopePath;
 use glovebox_state::run_state::Branch;
 use std::sync::Arc;
@@ -34,5 +34,20 @@ impl Assignment {
     /// Returns the id under which the plan and its grants list the stage.
     pub fn stage(&self) -> NodeId {
         self.attempt.task.stage()
+    }
+}
+
+/// The result of one attempt, which the driver commits in one append.
+#[derive(Debug, Clone)]
+pub struct AttemptResult {
+    /// The decision about the status files of the stage. `None` for a stage that does not answer by a file.
+    pub ingested: Option<Box<StatusIngested>>,
+    /// The result of the stage.
+    pub finished: StageFinished,
+}
+
+impl From<StageFinished> for AttemptResult {
+    fn from(finished: StageFinished) -> Self {
+        Self { ingested: None, finished }
     }
 }

@@ -39,6 +39,7 @@ mod session;
 mod shared_view;
 mod side_files;
 mod signature;
+mod status_file;
 mod subject;
 mod tool_servers;
 mod unmatched;
@@ -54,7 +55,7 @@ pub use model::TRANSCRIPT_FILE;
 pub use sandbox::AttemptSandbox;
 pub use session::CONVERSATION_BYTES_MAX;
 
-use crate::assignment::Assignment;
+use crate::assignment::{Assignment, AttemptResult};
 use crate::holdouts::Holdouts;
 use crate::live::{self, OutputWatch};
 use crate::run_dir::{LIVE_DIR, LIVENESS_FILE, RunDir, branch_folder};
@@ -66,7 +67,7 @@ use glovebox_host::llm::{ConversationSetting, Provider, is_of_another_model};
 use glovebox_jail::subject::SubjectsReport;
 use glovebox_journal::event::{
     Artifact, AttemptId, Ending, Isolation, Receipt, RefusedChange, StageCommands, StageFiles, StageFinished,
-    StageModel, StageRefusals, Work,
+    StageModel, StageRefusals, StatusIngested, Work,
 };
 use glovebox_journal::ports::{BlobStore, PortError};
 use glovebox_pipeline::ir::{Node, NodeId};
@@ -84,6 +85,7 @@ use glovebox_workspace::stage::{ChangeLimits, ChangeRules, FoundChange, StageCha
 use paths::{AttemptPaths, Sealed};
 pub use preparing::Preparing;
 use recovery::Recovery;
+use status_file::{StatusFiles, StatusRule};
 use std::borrow::Cow;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -196,27 +198,33 @@ impl<B: BlobStore + 'static> Workbench<B> {
         assignment: &Assignment,
         report: Report,
         sandbox: Option<AttemptSandbox>,
-    ) -> Result<StageFinished, AttemptError> {
+    ) -> Result<AttemptResult, AttemptError> {
         let _wait = assignment.pulse.wait(WaitKind::Sandbox);
-        let mut fact = self.checked(assignment, report, sandbox)?;
+        let hints = self.hints(assignment, &report);
+        let AttemptResult { ingested, finished } = self.settle(assignment, report, sandbox)?;
+        let mut fact = self.checked(assignment, finished, hints)?;
         self.store_values(&mut fact, &assignment.branch)?;
         let mut stored = Ok(());
         fact.with_own_outcome(|fact| stored = self.store_values(fact, &assignment.branch));
         stored?;
-        Ok(fact)
+        Ok(AttemptResult { ingested, finished: fact })
     }
 
+    /// Returns the public hints of a stage of which builders get only verdict and hints. `None` for any other stage.
+    fn hints(&self, assignment: &Assignment, report: &Report) -> Option<Vec<String>> {
+        let holdouts = self.holdouts.as_ref().filter(|_| self.plan.withholds(&assignment.stage()))?;
+        Some(redact::hints(report, holdouts.canary()))
+    }
+
+    /// Removes from a result everything that could disclose a hold-out. `withheld` has the hints of [`Workbench::hints`].
     fn checked(
         &self,
         assignment: &Assignment,
-        report: Report,
-        sandbox: Option<AttemptSandbox>,
+        mut fact: StageFinished,
+        withheld: Option<Vec<String>>,
     ) -> Result<StageFinished, AttemptError> {
-        let (node, _) = self.bound(&assignment.stage())?;
-        let Some(holdouts) = &self.holdouts else { return self.signed(self.settle(assignment, report, sandbox)?) };
-        let withheld = self.plan.withholds(&node.id).then(|| redact::hints(&report, holdouts.canary()));
-        let mut fact = self.settle(assignment, report, sandbox)?;
-        let says = self.plan.is_leak_checked(&node.id);
+        let Some(holdouts) = &self.holdouts else { return self.signed(fact) };
+        let says = self.plan.is_leak_checked(&assignment.stage());
         if says || withheld.is_some() {
             leak_check::check(&mut fact, holdouts.canary(), &*self.blobs, says)?;
             let check = |fact: &mut _| leak_check::check(fact, holdouts.canary(), &*self.blobs, says);
@@ -241,7 +249,7 @@ impl<B: BlobStore + 'static> Workbench<B> {
         assignment: &Assignment,
         report: Report,
         sandbox: Option<AttemptSandbox>,
-    ) -> Result<StageFinished, AttemptError> {
+    ) -> Result<AttemptResult, AttemptError> {
         let (node, binding) = self.bound(&assignment.stage())?;
         let (mut fact, statement) = self.record(assignment, node, report)?;
         fact.commands.isolation = subject::isolation(binding, &self.sandbox_env);
@@ -251,7 +259,7 @@ impl<B: BlobStore + 'static> Workbench<B> {
         let scope = files::scope(&self.bound_now(assignment)?.1, sandbox.is_some());
         let Some(sandbox) = sandbox else {
             statement.check(&mut fact, &FilesAtEnd { run: &self.run.dir, workspace: &workspace, scope });
-            return Ok(fact);
+            return Ok(fact.into());
         };
         let examine = Examine {
             run: Arc::clone(&self.run),
@@ -265,12 +273,14 @@ impl<B: BlobStore + 'static> Workbench<B> {
             has_folder: binding.starts_processes(),
             recovery: Recovery::for_stage(&self.plan, &assignment.stage(), &assignment.attempt.task.branch),
             keeps: WriteRule::new(binding.separation.as_ref()),
+            status: StatusRule::for_node(node, binding),
+            outcome_bytes_max: binding.limits.outcome_bytes,
         };
         if sandbox.begins_with_builders {
             fact.commands.isolation = Some(Isolation::BuildersCaches);
         }
-        examine.take(sandbox, &mut fact, &statement)?;
-        Ok(fact)
+        let ingested = examine.take(sandbox, &mut fact, &statement)?;
+        Ok(AttemptResult { ingested, finished: fact })
     }
 
     /// Returns true if other stages get only the verdict of this stage. Also returns true for a node without a
@@ -312,6 +322,8 @@ impl<B: BlobStore + 'static> Workbench<B> {
         let stage = assignment.stage();
         let paths = AttemptPaths {
             node: stage.clone(),
+            answering: (StatusRule::for_node(self.bound(&stage)?.0, binding) == StatusRule::Answer)
+                .then(|| assignment.attempt.clone()),
             has_builders_code,
             workspace: workspace.to_owned(),
             run: self.run.path.clone(),
@@ -438,6 +450,9 @@ struct Examine<B> {
     /// Decides about disallowed writes together with a person. `None` without `[recovery]`.
     recovery: Option<Recovery>,
     keeps: WriteRule,
+    status: StatusRule,
+    /// `limits.outcome_bytes` of the stage.
+    outcome_bytes_max: u64,
 }
 
 impl<B: BlobStore> Examine<B> {
@@ -446,7 +461,7 @@ impl<B: BlobStore> Examine<B> {
         mut sandbox: AttemptSandbox,
         fact: &mut StageFinished,
         statement: &Statement,
-    ) -> Result<(), AttemptError> {
+    ) -> Result<Option<Box<StatusIngested>>, AttemptError> {
         let taken = sandbox.close().and_then(|closed| {
             let SubjectsReport { usage: of_subjects, calls, views, .. } = closed.subjects;
             closed.spent.into_iter().chain(of_subjects).for_each(|spent| usage::of_jail(spent, fact));
@@ -455,13 +470,14 @@ impl<B: BlobStore> Examine<B> {
                 sandbox.settle_caches()?;
             }
             // The changes of a stage are not kept if a model other than the named model has answered.
-            if fact.ending == Ending::Returned && !is_of_another_model(&fact.outcome) {
-                self.changes(&sandbox, fact)?;
+            let ingested = match fact.ending == Ending::Returned && !is_of_another_model(&fact.outcome) {
+                true => self.changes(&sandbox, fact)?,
+                false => None,
+            };
+            if !views.is_empty() {
+                subject::set_aside(views, &self.quarantine()?, self.rules(), fact)?;
             }
-            match views.is_empty() {
-                true => Ok(()),
-                false => subject::set_aside(views, &self.quarantine()?, self.rules(), fact),
-            }
+            Ok(ingested)
         });
         if taken.is_ok() {
             let scope = self.scope.clone();
@@ -480,17 +496,24 @@ impl<B: BlobStore> Examine<B> {
         ChangeRules { limits: &self.limits, protected: &self.protected, ignored: &self.ignored }
     }
 
-    fn changes(&self, sandbox: &AttemptSandbox, fact: &mut StageFinished) -> Result<(), AttemptError> {
+    /// Decides about the changes of the stage. A status file that is the answer of the stage is none of them.
+    fn changes(
+        &self,
+        sandbox: &AttemptSandbox,
+        fact: &mut StageFinished,
+    ) -> Result<Option<Box<StatusIngested>>, AttemptError> {
         let view = &*sandbox.view();
-        let StageChanges { mut found, ignored } = match view.examine(self.rules()) {
+        let mut changes = match view.examine(self.rules()) {
             Ok(examined) => examined,
             Err(error @ StageError::Limit { limit, .. }) => {
                 fact.ending = Ending::LimitHit(limit.to_owned());
                 replace(fact, Failure::new(FailureClass::Budget, FailureCode::limit(limit), error.to_string()));
-                return Ok(());
+                return Ok(None);
             }
             Err(error) => return Err(error.into()),
         };
+        let ingested = self.ingest(sandbox, view, &mut changes, fact)?;
+        let StageChanges { mut found, ignored } = changes;
         usage::of_changes(&found, &ignored, fact);
         let violations = self.keeps.settle(&mut found);
         let keep = &mut |bytes: &mut dyn io::Read| self.blobs.put(bytes).map_err(io::Error::other);
@@ -502,7 +525,28 @@ impl<B: BlobStore> Examine<B> {
             let judged = self.recovery.as_ref().map(|recovery| recovery.judge(&found, view, keep)).transpose()?;
             guardrail::fail(fact, &violations, judged);
         }
-        Ok(())
+        Ok(ingested)
+    }
+
+    fn ingest(
+        &self,
+        sandbox: &AttemptSandbox,
+        view: &WorkspaceView,
+        changes: &mut StageChanges,
+        fact: &mut StageFinished,
+    ) -> Result<Option<Box<StatusIngested>>, AttemptError> {
+        match self.status {
+            StatusRule::Answer => {
+                let outcome_bytes_max = self.outcome_bytes_max;
+                let files = StatusFiles { drop: sandbox.status.as_ref(), view, outcome_bytes_max };
+                Ok(Some(Box::new(files.ingest(changes, fact, &*self.blobs)?)))
+            }
+            StatusRule::Ignore => {
+                fact.files.unread_status = status_file::unread(changes);
+                Ok(None)
+            }
+            StatusRule::Return => Ok(None),
+        }
     }
 
     /// Returns the quarantine folder of this attempt, and creates its parent folder.

@@ -16,7 +16,7 @@ mod stops;
 #[cfg(test)]
 mod tests;
 
-pub use crate::assignment::Assignment;
+pub use crate::assignment::{Assignment, AttemptResult};
 pub use crate::follow::{Fault, Follow};
 use attempt::EndedAttempt;
 pub use attempt::{GRACE, HEARTBEAT};
@@ -171,7 +171,7 @@ impl<J: RunLog + ClaimQueue, S: Signals, F: Follow> Driver<'_, J, S, F> {
     /// every record after it is durable.
     pub async fn drive<E>(&mut self, execute: E) -> Result<(), RunError>
     where
-        E: AsyncFn(Assignment) -> Result<StageFinished, Fault>,
+        E: AsyncFn(Assignment) -> Result<AttemptResult, Fault>,
     {
         self.clock.advance_to(self.replay.state.at);
         let bounds = self.replay.state.run.as_ref().and_then(|run| run.bounds.stall.bounds());
@@ -314,8 +314,8 @@ impl<J: RunLog + ClaimQueue, S: Signals, F: Follow> Driver<'_, J, S, F> {
     ) -> Result<(Option<Claimed>, Vec<Record>), RunError> {
         let canceled =
             if self.is_asked_to_stop() { Some(RunCanceled { by: self.signals.canceled().await }) } else { None };
-        let EndedAttempt { delivery, token, id, finished, stop } = ended;
-        let finished = self.finished(&delivery.task.branch, finished, stop);
+        let EndedAttempt { delivery, token, id, result, stop } = ended;
+        let AttemptResult { ingested, finished } = self.finished(&delivery.task.branch, result, stop);
         let (pipeline, no_change, task) = (self.pipeline, self.no_change, &delivery.task);
         let claim = Some(self.next_claim(&task.branch)).filter(|_| canceled.is_none() && !is_pausing);
         let claim = if self.has_room(&finished)? { claim } else { None };
@@ -333,7 +333,9 @@ impl<J: RunLog + ClaimQueue, S: Signals, F: Follow> Driver<'_, J, S, F> {
                 (StreamKey::from(task), token),
                 (StreamKey::Run, state.head),
             ];
-            let events = canceled.into_iter().chain([Event::StageFinished(Box::new(finished))]).collect();
+            let ingested = ingested.clone().map(Event::StatusIngested);
+            let finished = Event::StageFinished(Box::new(finished));
+            let events = canceled.into_iter().chain(ingested).chain([finished]).collect();
             Some(Batch { expect, events, because: Vec::new(), claim: claim.clone() })
         });
         let Committed { records, is_stored } = committed.await?;

@@ -21,7 +21,7 @@ pub mod trace;
 use crate::follow::{Fault, Follow};
 use cap_std::fs::Dir;
 use checkpoint::{CheckpointFile, Completed};
-use glovebox_journal::event::{BranchId, Digest, Event, Record, RunFinished, Verdict};
+use glovebox_journal::event::{AttemptId, BranchId, Digest, Event, Record, RunFinished, StatusIngested, Verdict};
 use glovebox_journal::ports::{BlobStore, PortError};
 use glovebox_pipeline::ir::Pipeline;
 use glovebox_record::Failure;
@@ -132,6 +132,8 @@ pub struct Projector<B> {
     logs: VecDeque<String>,
     /// Names of the files other than the status in each task's folder.
     names: BTreeMap<String, BTreeSet<String>>,
+    /// The decisions about status files of attempts that have not ended.
+    answers: BTreeMap<AttemptId, StatusIngested>,
     /// The context of each branch after the trace lines so far.
     traced: BTreeMap<BranchId, Context>,
     /// The files that wait to be written, by folder and name.
@@ -163,6 +165,7 @@ impl<B: BlobStore> Projector<B> {
             completed: None,
             logs: VecDeque::new(),
             names: BTreeMap::new(),
+            answers: BTreeMap::new(),
             traced: BTreeMap::new(),
             waiting: BTreeMap::new(),
             waiting_bytes: 0,
@@ -257,6 +260,9 @@ impl<B: BlobStore> Projector<B> {
         self.progress.push_record(record).map_err(|source| json_error(PROGRESS_FILE, source))?;
         match &record.event {
             Event::RunStarted(started) => self.file("", MANIFEST_FILE, &ManifestFile::new(record, started))?,
+            Event::StatusIngested(ingested) => {
+                self.answers.insert(ingested.attempt.id.clone(), (**ingested).clone());
+            }
             Event::StageFinished(finished) => {
                 self.totals.add(finished);
                 self.logs.push_back(stage::log_line(record, finished));

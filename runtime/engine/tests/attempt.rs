@@ -87,7 +87,7 @@ impl Bench {
         let Prepared { call, sandbox } = self.bench.prepare(&claim()).expect("prepared");
         drop(call);
         act(&Loose::on(sandbox.as_ref().expect("a stage that may write has a layer")));
-        let fact = self.bench.finish(&claim(), report, sandbox).expect("settled");
+        let fact = self.bench.finish(&claim(), report, sandbox).expect("settled").finished;
         let left = std::fs::read_dir(self.path("stage")).map_or(0, Iterator::count);
         assert_eq!(left, 0, "what the layer kept is removed");
         assert_eq!(std::fs::read(self.path("workspace/src/lib.rs")).expect("read"), b"old", "nothing is committed yet");
@@ -307,7 +307,7 @@ async fn a_stage_that_can_change_nothing_reads_the_workspace_itself() {
 #[tokio::test]
 async fn a_component_is_executed_from_copy_to_fact() {
     let bench = Bench::new("prompt=x, max_turns=3, allowed_write_paths=\"src/\"");
-    let fact = bench.bench.execute(&claim()).await.expect("executed");
+    let fact = bench.bench.execute(&claim()).await.expect("executed").finished;
     assert_eq!((&fact.attempt, fact.follow_up.retrying), (&claim().attempt, false));
     assert_eq!(fact.model.turns_used, 3, "it asks its model until the limit");
     let turns = fact.usage.iter().find(|usage| usage.name == LimitName::Turns).expect("reported");
@@ -318,7 +318,7 @@ async fn a_component_is_executed_from_copy_to_fact() {
 #[tokio::test]
 async fn a_component_that_lies_fails_the_contract() {
     let bench = Bench::with("lies", "type=\"acme.review\"");
-    let fact = bench.bench.execute(&claim()).await.expect("executed");
+    let fact = bench.bench.execute(&claim()).await.expect("executed").finished;
     let failure = fact.outcome.failure.expect("failure");
     assert_eq!((failure.class, failure.code), (FailureClass::Contract, FailureCode::CLAIM_UNPROVEN));
 }

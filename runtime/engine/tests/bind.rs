@@ -49,7 +49,7 @@ fn an_unknown_type_gets_a_suggestion_and_the_lines_to_paste() {
 #[test]
 fn what_this_version_would_not_enforce_is_refused() {
     for (attributes, part) in [
-        ("shape=parallelogram, tool_command=x, status_file=y", "status_file"),
+        ("shape=parallelogram, tool_command=x, agent.name=y", "agent.name"),
         ("prompt=x, codex.profile=mine", "codex.profile"),
     ] {
         let errors = plan(&pipeline(attributes), &catalog(&[]), &Config::default(), &Lock::default());

@@ -224,7 +224,7 @@ async fn settle(place: &Place, node: &str, wrote: &[(&str, &str)], report: Repor
     let files = stage.as_ref().unwrap().files();
     wrote.iter().for_each(|(path, content)| write(&files, path, content));
     drop(files);
-    let fact = bench.finish(&claim(node), report, stage).unwrap();
+    let fact = bench.finish(&claim(node), report, stage).unwrap().finished;
     let answer = fact.files.artifacts.iter().find(|artifact| artifact.name == "withheld.json");
     let answer = answer.map(|artifact| bench.blobs.read_all(&artifact.digest, 10_000).unwrap()).unwrap_or_default();
     (fact, answer)

@@ -2,7 +2,7 @@
 
 use cap_std::ambient_authority;
 use cap_std::fs::Dir;
-use glovebox_engine::driver::{Assignment, RunError};
+use glovebox_engine::driver::{Assignment, AttemptResult, RunError};
 use glovebox_engine::run::{DriveLimits, NewRun, ResumeTerms, RunDir, Session, apply_changes};
 use glovebox_engine::signals::LocalSignals;
 use glovebox_journal::event::{ChangeOp, Digest, Event, FileChange, Record, StageFiles, StageFinished, Verdict};
@@ -143,9 +143,9 @@ type Failed = Box<dyn std::error::Error + Send + Sync>;
 /// Drives the run: `a` writes, creates and deletes files; `b` fails with an error of the runtime unless `whole` is true.
 async fn drive(place: &Place, session: &mut Session, whole: bool) -> Result<(), RunError> {
     let blobs = session.blobs.clone();
-    let stage = async |claim: Assignment| -> Result<StageFinished, Failed> {
+    let stage = async |claim: Assignment| -> Result<AttemptResult, Failed> {
         if claim.attempt.task.node == "b" {
-            return if whole { Ok(finish(&claim, Vec::new())) } else { Err("the machine is on fire".into()) };
+            return if whole { Ok(finish(&claim, Vec::new()).into()) } else { Err("the machine is on fire".into()) };
         }
         let digest = blobs.put_bytes(b"new")?;
         let changes = vec![
@@ -153,7 +153,7 @@ async fn drive(place: &Place, session: &mut Session, whole: bool) -> Result<(), 
             change("made", ChangeOp::Mkdir, None),
             change("made/new.txt", ChangeOp::Write, Some(digest)),
         ];
-        Ok(finish(&claim, changes))
+        Ok(finish(&claim, changes).into())
     };
     session.drive(&plan(&place.pipeline), &LocalSignals::new(), DriveLimits::default(), &mut (), stage).await
 }
@@ -272,11 +272,11 @@ async fn child() {
     let mut session = open(dir, &format!("process {}", std::process::id())).unwrap();
     session.resume(&pipeline, ResumeTerms::default(), None, &mut ()).await.unwrap();
     let blobs = session.blobs.clone();
-    let stage = async |claim: Assignment| -> Result<StageFinished, Failed> {
+    let stage = async |claim: Assignment| -> Result<AttemptResult, Failed> {
         tokio::time::sleep(std::time::Duration::from_millis(20)).await;
         let digest = blobs.put_bytes(b"new")?;
         let path = format!("by-{}.txt", claim.attempt.task.node);
-        Ok(finish(&claim, vec![change(&path, ChangeOp::Write, Some(digest))]))
+        Ok(finish(&claim, vec![change(&path, ChangeOp::Write, Some(digest))]).into())
     };
     session.drive(&plan(&pipeline), &LocalSignals::new(), DriveLimits::default(), &mut (), stage).await.unwrap();
 }

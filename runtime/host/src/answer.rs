@@ -157,26 +157,41 @@ fn accept(answer: types::Outcome) -> Result<Outcome, String> {
         types::Status::Fail => Status::Fail,
         types::Status::Skipped => Status::Skipped,
     };
-    let preferred_label = answer.preferred_label.filter(|label| !label.is_empty());
-    if let Some(label) = &preferred_label {
-        Name::Label(label).check()?;
-    }
-    if answer.suggested_next_ids.len() > SUGGESTIONS_MAX {
-        return Err(format!(
-            "suggests {} next ids, expected at most {SUGGESTIONS_MAX}",
-            answer.suggested_next_ids.len()
-        ));
-    }
-    answer.suggested_next_ids.iter().try_for_each(|id| Name::Suggested(id).check())?;
     let notes = cut(answer.notes);
-    Ok(Outcome {
+    let outcome = Outcome {
         failure: failure_of(status, answer.failure, &notes),
         status,
-        preferred_label,
+        preferred_label: answer.preferred_label.filter(|label| !label.is_empty()),
         suggested_next_ids: answer.suggested_next_ids,
         context_updates: context_of(answer.context_updates)?,
         notes,
-    })
+    };
+    check_bounds(&outcome).map(|()| outcome)
+}
+
+/// Checks the names and the context values of an outcome that a stage chose.
+///
+/// # Errors
+/// Returns what is outside of the bounds, and the bound.
+pub fn check_bounds(outcome: &Outcome) -> Result<(), String> {
+    if let Some(label) = &outcome.preferred_label {
+        Name::Label(label).check()?;
+    }
+    let suggested = &outcome.suggested_next_ids;
+    if suggested.len() > SUGGESTIONS_MAX {
+        return Err(format!("suggests {} next ids, expected at most {SUGGESTIONS_MAX}", suggested.len()));
+    }
+    suggested.iter().try_for_each(|id| Name::Suggested(id).check())?;
+    for (key, value) in &outcome.context_updates {
+        Name::ContextKey(key).check()?;
+        let levels = levels(value);
+        if levels > VALUE_LEVELS_MAX {
+            return Err(format!(
+                "the value of context key `{key}` is {levels} levels deep, expected at most {VALUE_LEVELS_MAX}"
+            ));
+        }
+    }
+    Ok(())
 }
 
 fn context_of(entries: Vec<types::Entry>) -> Result<BTreeMap<String, Value>, String> {
@@ -185,12 +200,6 @@ fn context_of(entries: Vec<types::Entry>) -> Result<BTreeMap<String, Value>, Str
         Name::ContextKey(&key).check()?;
         let value = document::read(value.as_bytes())
             .map_err(|problem| format!("the value of context key `{key}` is not JSON: {problem}"))?;
-        let levels = levels(&value);
-        if levels > VALUE_LEVELS_MAX {
-            return Err(format!(
-                "the value of context key `{key}` is {levels} levels deep, expected at most {VALUE_LEVELS_MAX}"
-            ));
-        }
         if updates.contains_key(&key) {
             return Err(format!("context key `{key}` occurs twice"));
         }

@@ -27,7 +27,7 @@ mod probe;
 pub mod rules;
 
 // From a call to its report. `attempt` has a file for each WIT interface.
-mod answer;
+pub mod answer;
 mod attempt;
 mod bindings;
 pub mod budget;

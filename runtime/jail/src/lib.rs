@@ -24,5 +24,6 @@ pub mod proxy;
 pub mod pulse;
 mod relay;
 pub mod server;
+pub mod status_drop;
 pub mod subject;
 pub mod worker;

@@ -17,6 +17,7 @@ mod route;
 mod run_started;
 mod stage;
 mod stalled;
+mod status;
 mod steered;
 pub mod time_format;
 mod views;
@@ -45,6 +46,7 @@ pub use stage::{
     StageReady, StageRefusals, StageRetrying, StageStarted,
 };
 pub use stalled::{RunStalled, SilentBranch};
+pub use status::{SearchedStatus, StatusCopy, StatusEffect, StatusFound, StatusIngested, StatusOwnership, StatusPlace};
 pub use steered::StageSteered;
 pub use went_back::WentBack;
 
@@ -82,6 +84,10 @@ pub enum Event {
     /// A person sent a message to the agent of an attempt.
     #[serde(rename = "stage.steered")]
     StageSteered(Box<StageSteered>),
+    /// The places of status files were searched, because the stage answers by a file. `stage.finished` of the attempt follows in
+    /// the same append.
+    #[serde(rename = "status.ingested")]
+    StatusIngested(Box<StatusIngested>),
     /// The attempt was committed.
     #[serde(rename = "stage.finished")]
     StageFinished(Box<StageFinished>),
@@ -163,6 +169,7 @@ impl Event {
             Event::StageReady(_) => "stage.ready",
             Event::StageStarted(_) => "stage.started",
             Event::StageSteered(_) => "stage.steered",
+            Event::StatusIngested(_) => "status.ingested",
             Event::StageFinished(_) => "stage.finished",
             Event::StageRetrying(_) => "stage.retrying",
             Event::StagePassed(_) => "stage.passed",
@@ -218,6 +225,7 @@ impl Event {
         match self {
             Event::StageReady(event) => Some(&event.task),
             Event::StageStarted(event) => Some(&event.attempt.task),
+            Event::StatusIngested(event) => Some(&event.attempt.task),
             Event::StageFinished(event) => Some(&event.attempt.task),
             Event::StageRetrying(event) => Some(&event.task),
             _ => None,

@@ -175,6 +175,7 @@ pub fn check_records<'r>(records: impl IntoIterator<Item = &'r Record>, stream: 
                 None => continue,
             },
             Event::StageSteered(steered) => (&steered.attempt.id, false),
+            Event::StatusIngested(ingested) => (&ingested.attempt.id, false),
             Event::StageFinished(finished) => (&finished.attempt.id, true),
             _ => continue,
         };

@@ -90,7 +90,7 @@ pub enum FailureFamily {
     Provider,
     /// `script/…`: the script that replaces a model has no answer.
     Script,
-    /// Any other prefix that only the host uses: `plugin/`, `claim/`, `outcome/`, `host/`, `holdout/`.
+    /// Any other prefix that only the host uses: `plugin/`, `claim/`, `outcome/`, `status/`, `host/`, `holdout/`.
     Host,
     /// A code that a handler chose, or that the engine gives to a run.
     Other,
@@ -121,6 +121,12 @@ codes! {
     OUTCOME_MISSING = "outcome/missing";
     /// The handler's outcome is not one that the plugin interface allows.
     OUTCOME_MALFORMED = "outcome/malformed";
+    /// The status file of the stage states a failure.
+    STATUS_FAILED = "status/failed";
+    /// The status file in the drop folder is unusable.
+    STATUS_UNREADABLE = "status/unreadable";
+    /// The status file in the drop folder belongs to another attempt.
+    STATUS_FOREIGN = "status/foreign";
     /// The records do not prove a claim of the handler.
     CLAIM_UNPROVEN = "claim/unproven";
     /// The account at the provider of the model has no credit left. The run pauses.
@@ -202,7 +208,7 @@ impl FailureCode {
             "trap" => FailureFamily::Trap,
             "provider" => FailureFamily::Provider,
             "script" => FailureFamily::Script,
-            "plugin" | "claim" | "outcome" | "host" | "holdout" => FailureFamily::Host,
+            "plugin" | "claim" | "outcome" | "status" | "host" | "holdout" => FailureFamily::Host,
             _ => FailureFamily::Other,
         }
     }
@@ -351,7 +357,17 @@ mod tests {
         for code in ["acme/lint", "provider/auth", "stage/failed", "limits/x", "E42"] {
             check(code, true);
         }
-        for code in ["", "limit/turns", "trap/x", "canceled", "canceled-by-me", "holdout/leak", "has space", "é"] {
+        for code in [
+            "",
+            "limit/turns",
+            "trap/x",
+            "canceled",
+            "canceled-by-me",
+            "holdout/leak",
+            "status/foreign",
+            "has space",
+            "é",
+        ] {
             check(code, false);
         }
         check(&"x".repeat(65), false);

@@ -73,6 +73,7 @@ pub fn decide(pipeline: &Pipeline, state: &RunState, cause: &Event) -> Vec<Event
 fn waits(event: &Event) -> bool {
     matches!(event, Event::StageReady(_) | Event::StageStarted(_) | Event::RunResumed(_) | Event::CacheFilled(_))
         || matches!(event, Event::QuestionAsked(_) | Event::RunPaused(_) | Event::StageSteered(_))
+        || matches!(event, Event::StatusIngested(_))
 }
 
 /// Decides the next step of one branch.
@@ -105,7 +106,7 @@ impl BranchDecision<'_> {
             Event::LoopRestarted(restarted) => self.arrive(&restarted.to),
             Event::GateUnmet(unmet) => self.redirect_to_gate_target(unmet),
             Event::StageReady(_) | Event::StageStarted(_) | Event::CacheFilled(_) => Vec::new(),
-            Event::StageSteered(_) => Vec::new(),
+            Event::StageSteered(_) | Event::StatusIngested(_) => Vec::new(),
             Event::BranchStarted(started) => self.arrive(&started.to),
             Event::ParallelJoined(joined) => self.leave_parallel(joined),
             Event::FanInFinished(finished) if finished.verifying => self.verify(&finished.task()),

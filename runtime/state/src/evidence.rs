@@ -34,7 +34,10 @@ pub use receipt::{CommandEvidence, Proof};
 pub use recovery::{GrantedFile, RecoveryDecision};
 pub use replay::Replay;
 pub use rows::is_first;
-pub use rows::{DroppedChecks, FailedBranch, QuarantinedFile, RefusedRequest, UnmatchedEntry, UnverifiedStage, Visit};
+pub use rows::{
+    DroppedChecks, FailedBranch, QuarantinedFile, RefusedRequest, UnmatchedEntry, UnreadReason, UnreadStatus,
+    UnverifiedStage, Visit,
+};
 pub use running::{BranchNow, BranchPhase, BranchWait, BranchesNow};
 pub use startup::StartupFile;
 pub use summary::{ModelUse, RunAccess, RunEnd, RunFiles, RunProof, RunStatus, RunSummary};
@@ -140,6 +143,7 @@ impl RunSummary {
         self.now.apply(record);
         match &record.event {
             Event::RunStarted(run) => self.start(run),
+            Event::StatusIngested(ingested) => self.note_status(ingested),
             Event::StageFinished(stage) => self.finish_stage((**stage).clone()),
             Event::ParallelStarted(parallel) => self.begin_parallel(parallel),
             Event::BranchStarted(started) => self.begin_branch(started),
@@ -276,6 +280,7 @@ impl RunSummary {
         let role = self.role(&stage);
         self.proof.beside_holdouts.note(&stage);
         self.note_misses(&stage);
+        self.note_unread_status(&stage);
         self.note_failure(&stage);
         self.model.tokens.add(stage.model.tokens);
         self.model.is_estimated |= stage.model.is_estimated;

@@ -6,7 +6,8 @@
 //!
 //! Two more folds read the same journal for people: [`evidence`] shows the result of a run and what proves it, [`why`]
 //! explains each step. [`evidence::Replay`] folds state and summary together, [`refused_writes`] groups refused writes,
-//! [`failure_signature`] decides whether two failures are the same, [`stall`] whether a run makes no progress.
+//! [`failure_signature`] decides whether two failures are the same, [`stall`] whether a run makes no progress, [`status_file`]
+//! which file of a stage is its answer.
 //!
 //! A decision concerns the branch of its event. What a parallel node does next depends on all its branches, so
 //! `decide::next_step` looks only at the state. A resume therefore needs only the last event of each branch, whose
@@ -27,4 +28,5 @@ pub mod run_state;
 #[cfg(any(test, feature = "simulation"))]
 pub mod simulation;
 pub mod stall;
+pub mod status_file;
 pub mod why;

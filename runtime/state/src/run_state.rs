@@ -160,7 +160,8 @@ impl RunState {
                 self.note_decided(decided);
                 self.fold_branch(event);
             }
-            Event::RunPaused(_) => {}
+            // The outcome of the attempt is in `stage.finished`.
+            Event::RunPaused(_) | Event::StatusIngested(_) => {}
             Event::RunStalled(stalled) => self.stall(stalled),
             Event::CycleBroken(_) | Event::BranchExited(_) => {}
         }

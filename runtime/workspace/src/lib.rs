@@ -39,6 +39,7 @@ pub mod holdout;
 pub mod ignored;
 pub mod ignored_store;
 pub mod layer;
+pub mod left_file;
 mod link;
 mod lower;
 mod overlay;

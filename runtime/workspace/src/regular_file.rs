@@ -150,7 +150,7 @@ pub struct EscapingLink(PathBuf);
 /// A file is longer than its limit, in bytes.
 #[derive(Debug, thiserror::Error)]
 #[error("it has more than {0} bytes")]
-pub struct FileTooLong(u64);
+pub struct FileTooLong(pub u64);
 
 /// The kind of an entry that is not a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

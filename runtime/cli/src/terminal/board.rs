@@ -166,7 +166,7 @@ impl Board {
                 self.update(&answered.node, Phase::from_status(status), answered.visit, status.as_str().to_owned());
                 return lines::of_record(record);
             }
-            Event::GateUnmet(_) | Event::CycleBroken(_) => return lines::of_record(record),
+            Event::GateUnmet(_) | Event::CycleBroken(_) | Event::StatusIngested(_) => return lines::of_record(record),
             event if event.node().is_none_or(|node| self.rows.iter().all(|row| row.id != *node)) => {
                 return lines::of_record(record);
             }

@@ -4,7 +4,7 @@
 //! from a stage is escaped. Refusals are printed from the journal's record and not from the live progress, so that each
 //! is printed once.
 
-use crate::terminal::{counted, duration, of_generation, visible};
+use crate::terminal::{counted, duration, of_generation, status_files, visible};
 use glovebox_host::call::{LogLine, Progress};
 use glovebox_host::llm::Provider;
 use glovebox_journal::event::{
@@ -130,6 +130,7 @@ fn words(event: &Event) -> Vec<String> {
             visible::line(&steered.by),
             visible::summary(&steered.text, TEXT_CHARACTERS_MAX)
         )),
+        Event::StatusIngested(ingested) => status_files::line(ingested).into_iter().collect(),
         Event::StageFinished(stage) => finished(stage),
         Event::StageRetrying(stage) => {
             one(format!("retrying attempt={} in {}", stage.ordinal, duration(stage.delay_ms)))

@@ -8,6 +8,7 @@ use crate::terminal::failed_output::FailedOutput;
 use crate::terminal::missing;
 use crate::terminal::paint::Paint;
 use crate::terminal::rows::Rows;
+use crate::terminal::status_files;
 use crate::terminal::{counted, duration, hints, lines, remedy, size, visible};
 use glovebox_engine::attempt::exchanges::HeldCost;
 use glovebox_journal::event::{ChangeOp, FileChange, ForkedFrom};
@@ -81,6 +82,7 @@ pub fn render(
     receipts(summary, named)
         .into_iter()
         .chain(missing::rows(&summary.proof))
+        .chain(status_files::rows(&summary.proof))
         .for_each(|(title, body)| row(title, body));
     if let Some(open) = summary.proof.receipts.iter().find(|evidence| evidence.proof() == Proof::VerifiedNotIsolated) {
         row("help", beside_holdouts(summary, &open.node));

@@ -10,6 +10,7 @@ use super::subject;
 use crate::run_dir::REPOSITORIES_DIR;
 use glovebox_jail::jail::{Bind, HOME_INSIDE, Jail, JailChannels, JailSetting, Source};
 use glovebox_jail::lazy_jail::{LazyJail, OpenError};
+use glovebox_jail::status_drop::StatusDrop;
 use glovebox_plan::plan::Binding;
 use glovebox_plan::prepare::executor::SandboxEnv;
 use glovebox_record::path::ScopePath;
@@ -36,6 +37,7 @@ pub(super) struct Commands {
     pub(super) submodules: Vec<Submodule>,
     pub(super) view: SharedView,
     pub(super) subjects: Option<SharedSubjects>,
+    pub(super) status: Option<StatusDrop>,
 }
 
 impl Commands {
@@ -58,6 +60,7 @@ impl Commands {
             subjects.lock().unwrap_or_else(PoisonError::into_inner).reset()?;
         }
         self.setting.remove_own_folders()?;
+        self.status.as_ref().map_or(Ok(()), StatusDrop::reset)?;
         self.view.locked().reset()?;
         Ok(self.open()?)
     }

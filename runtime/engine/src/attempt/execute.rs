@@ -6,10 +6,10 @@
 //! for longer than a file access runs on a thread, and so does every stage of another branch.
 
 use super::{AttemptError, Prepared, Workbench, required_tool};
-use crate::assignment::Assignment;
+use crate::assignment::{Assignment, AttemptResult};
 use futures_util::FutureExt;
 use glovebox_host::component::Component;
-use glovebox_journal::event::{BranchId, StageFinished};
+use glovebox_journal::event::BranchId;
 use glovebox_journal::ports::BlobStore;
 use glovebox_plan::plan::Plan;
 use std::panic::AssertUnwindSafe;
@@ -29,10 +29,10 @@ impl Drop for CancelOnDrop {
 impl<B: BlobStore + 'static> Workbench<B> {
     /// Executes one attempt, in the task that waits for it or on a thread, and returns its result. The driver commits the
     /// result. An attempt whose future is dropped stores nothing more, and [`super::sweep`] removes its folder.
-    pub async fn execute(self: &Arc<Self>, assignment: &Assignment) -> Result<StageFinished, AttemptError> {
+    pub async fn execute(self: &Arc<Self>, assignment: &Assignment) -> Result<AttemptResult, AttemptError> {
         let (node, _) = self.bound(&assignment.stage())?;
         if let Some(held_back) = required_tool::held_back(node, assignment) {
-            return self.signed(held_back);
+            return self.signed(held_back).map(AttemptResult::from);
         }
         if can_be_in_turn(&self.plan, assignment) {
             return self.execute_in_turn(assignment).await;
@@ -45,7 +45,7 @@ impl<B: BlobStore + 'static> Workbench<B> {
         made.map_err(|error| AttemptError::Thread(error.to_string()))?
     }
 
-    fn execute_here(&self, assignment: &Assignment, is_given_up: &AtomicBool) -> Result<StageFinished, AttemptError> {
+    fn execute_here(&self, assignment: &Assignment, is_given_up: &AtomicBool) -> Result<AttemptResult, AttemptError> {
         let Prepared { call, sandbox } = self.prepare(assignment)?;
         let report = self.host.execute_here(self.component(assignment)?, call);
         if is_given_up.load(Ordering::Relaxed) {
@@ -60,7 +60,7 @@ impl<B: BlobStore + 'static> Workbench<B> {
     }
 
     /// Executes one attempt in the task that waits for it. A panic fails the attempt, as on a thread.
-    async fn execute_in_turn(&self, assignment: &Assignment) -> Result<StageFinished, AttemptError> {
+    async fn execute_in_turn(&self, assignment: &Assignment) -> Result<AttemptResult, AttemptError> {
         let made = async {
             let Prepared { call, sandbox } = self.prepare(assignment)?;
             let report = self.host.execute_in_turn(self.component(assignment)?, call).await;

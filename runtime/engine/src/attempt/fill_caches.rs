@@ -89,6 +89,7 @@ impl<B: BlobStore + 'static> Workbench<B> {
         self.run.dir.create_dir_all(&folder).map_err(AttemptError::Folder)?;
         let paths = AttemptPaths {
             node: id.clone(),
+            answering: None,
             has_builders_code: false,
             workspace: self.run.workspace(),
             run: self.run.path.clone(),

@@ -6,7 +6,7 @@ use glovebox_jail::pulse::Pulse;
 use glovebox_plan::plan::{Binding, Plan};
 use glovebox_plan::prepare::executor::SandboxEnv;
 use glovebox_record::path::ScopePath;
-use glovebox_record::{GitHead, NodeId, Tier};
+use glovebox_record::{Attempt, GitHead, NodeId, Tier};
 use glovebox_workspace::dependencies::{Dependencies, DependencyAccess, Places};
 use glovebox_workspace::project::Base;
 use glovebox_workspace::repository::{LastCommit, RepositoryFacts, RepositorySource, SubmoduleLink};
@@ -19,6 +19,8 @@ use std::sync::atomic::AtomicBool;
 pub(super) struct AttemptPaths {
     /// The id of the node.
     pub(super) node: NodeId,
+    /// The attempt, if its stage answers by a status file.
+    pub(super) answering: Option<Attempt>,
     /// True if the workspace can contain code of builders.
     pub(super) has_builders_code: bool,
     /// The workspace that the stage works on.

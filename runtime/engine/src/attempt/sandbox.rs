@@ -20,6 +20,7 @@ use glovebox_host::grants::FileTier;
 use glovebox_jail::jail::{Bind, JailSetting, ResourceUsage};
 use glovebox_jail::lazy_jail::LazyJail;
 use glovebox_jail::private_home::PrivateHome;
+use glovebox_jail::status_drop::StatusDrop;
 use glovebox_jail::subject::SubjectsReport;
 use glovebox_plan::plan::Binding;
 use glovebox_plan::prepare::executor::SandboxEnv;
@@ -46,6 +47,8 @@ pub struct AttemptSandbox {
     hooks: Option<HookSandbox>,
     /// The home folder of the agent program.
     pub(super) home: Option<PrivateHome>,
+    /// The folder in which the stage's program leaves its status file. `None` if the stage does not answer by a file.
+    pub(super) status: Option<StatusDrop>,
     servers: Vec<ServerSandbox>,
     /// WriteRule ignored files for the next stage of the same trust domain.
     ignored: Option<IgnoredStore>,
@@ -111,9 +114,22 @@ impl AttemptSandbox {
         let servers = ServerSandbox::offer(env, binding, paths);
         let home = binding.program.as_ref().map(|_| PrivateHome::make(&paths.folder)).transpose();
         let home = home.map_err(AttemptError::Folder)?;
+        let status = paths.answering.as_ref().map(|_| StatusDrop::make(&paths.folder)).transpose();
+        let status = status.map_err(AttemptError::Folder)?;
         let view = SharedView::new(view);
-        let mut made =
-            Self { jail: None, view, caches, unsettled, subjects, hooks, home, servers, ignored, begins_with_builders };
+        let mut made = Self {
+            jail: None,
+            view,
+            caches,
+            unsettled,
+            subjects,
+            hooks,
+            home,
+            status,
+            servers,
+            ignored,
+            begins_with_builders,
+        };
         if !binding.runs_commands() {
             return Ok(made);
         }
@@ -124,6 +140,9 @@ impl AttemptSandbox {
         }
         kept.extend(made.home.as_ref().map(PrivateHome::bind));
         let mut setting = JailSetting { inner: binds, kept, network, ..setting(env, binding, paths) };
+        if let Some((status, attempt)) = made.status.as_ref().zip(paths.answering.as_ref()) {
+            status.offer(&mut setting, attempt);
+        }
         let environment = env.environment.iter().filter(|entry| shown.has(entry));
         environment.for_each(|entry| setting.activate_environment(entry.path()));
         let commands = Commands {
@@ -135,6 +154,7 @@ impl AttemptSandbox {
             submodules,
             view: made.view.share(),
             subjects: made.subjects.clone(),
+            status: made.status.clone(),
         };
         made.jail = Some(Arc::new(commands.into_jail()?));
         Ok(made)

@@ -5,7 +5,7 @@
 
 use super::heartbeat::Heartbeats;
 use super::{Driver, Fault, Follow, LEASE_MS, RunError, Stops};
-use crate::assignment::Assignment;
+use crate::assignment::{Assignment, AttemptResult};
 use crate::clock::RunClock;
 use glovebox_journal::event::{Attempt, AttemptId, BranchId, Ending, Event, StageFinished};
 use glovebox_journal::ports::{ClaimQueue, Delivery, RunLog, Signals};
@@ -30,7 +30,7 @@ pub(super) struct EndedAttempt {
     pub(super) delivery: Delivery,
     pub(super) token: u64,
     pub(super) id: AttemptId,
-    pub(super) finished: StageFinished,
+    pub(super) result: AttemptResult,
     /// Why the attempt was asked to stop. `None` if it was not.
     pub(super) stop: Option<Stop>,
 }
@@ -53,7 +53,7 @@ impl<'a, J: RunLog + ClaimQueue, S: Signals, F: Follow> Driver<'a, J, S, F> {
         stops: &mut Stops,
     ) -> impl Future<Output = Result<EndedAttempt, RunError>> + use<'a, 'e, J, S, F, E>
     where
-        E: AsyncFn(Assignment) -> Result<StageFinished, Fault>,
+        E: AsyncFn(Assignment) -> Result<AttemptResult, Fault>,
     {
         let deadline = self.time_left().map(|left| Instant::now() + left);
         let node_deadline = self.node_time_left(&assignment.attempt).map(|left| Instant::now() + left);
@@ -65,7 +65,8 @@ impl<'a, J: RunLog + ClaimQueue, S: Signals, F: Follow> Driver<'a, J, S, F> {
     }
 
     /// Returns the result to commit for an attempt, given why it was asked to stop.
-    pub(super) fn finished(&self, branch: &BranchId, finished: StageFinished, stop: Option<Stop>) -> StageFinished {
+    pub(super) fn finished(&self, branch: &BranchId, result: AttemptResult, stop: Option<Stop>) -> AttemptResult {
+        let AttemptResult { ingested, finished } = result;
         let mut finished = match stop {
             Some(Stop::OutOfTime) if finished.ending == Ending::Canceled => self.cut_for_time(finished),
             Some(Stop::NodeOutOfTime) if finished.ending == Ending::Canceled => self.cut_for_time_of_node(finished),
@@ -79,7 +80,8 @@ impl<'a, J: RunLog + ClaimQueue, S: Signals, F: Follow> Driver<'a, J, S, F> {
         }
         // Limits that were not measured or not used are left out of the record.
         finished.usage.retain(|row| row.used.is_some_and(|used| used > 0 || used >= row.limit));
-        finished
+        // A stage that was stopped has no answer.
+        AttemptResult { ingested: ingested.filter(|_| finished.ending == Ending::Returned), finished }
     }
 
     /// Waits until the run's time is over, or forever if it has no limit. Returns the event that then ends the run.
@@ -154,13 +156,14 @@ impl<J: ClaimQueue, S: Signals> Supervisor<'_, J, S> {
         mut heartbeats: Heartbeats<'_>,
     ) -> Result<EndedAttempt, RunError>
     where
-        E: AsyncFn(Assignment) -> Result<StageFinished, Fault>,
+        E: AsyncFn(Assignment) -> Result<AttemptResult, Fault>,
     {
         let (token, attempt, stop) = (assignment.token, assignment.attempt.clone(), Arc::clone(&assignment.stop));
         let failed = |source| RunError::Execute { node: attempt.task.node.clone(), source };
-        let ended = |heartbeats: Heartbeats<'_>, finished, stop| {
+        let ended = |heartbeats: Heartbeats<'_>, AttemptResult { ingested, finished }, stop| {
             let finished = StageFinished { liveness: heartbeats.end(self.clock.now()), ..finished };
-            EndedAttempt { delivery: delivery.clone(), token, id: attempt.id.clone(), finished, stop }
+            let result = AttemptResult { ingested, finished };
+            EndedAttempt { delivery: delivery.clone(), token, id: attempt.id.clone(), result, stop }
         };
         let mut executing = std::pin::pin!(execute(assignment));
         let reason = tokio::select! {
@@ -172,7 +175,7 @@ impl<J: ClaimQueue, S: Signals> Supervisor<'_, J, S> {
         glovebox_jail::jail::cancel(&stop);
         let finished = match tokio::time::timeout(self.grace, executing).await {
             Ok(finished) => finished.map_err(failed)?,
-            Err(_) => abandoned(&attempt, self.grace),
+            Err(_) => abandoned(&attempt, self.grace).into(),
         };
         Ok(ended(heartbeats, finished, Some(reason)))
     }

@@ -89,7 +89,7 @@ impl<J: RunLog + ClaimQueue, S: Signals, F: Follow> Driver<'_, J, S, F> {
         let branch = self.replay.state.branch(&ended.delivery.task.branch);
         let is_needed = !self.replay.state.is_ending() && branch.canceled.is_none() && ended.stop.is_none();
         let is_held = is_needed && !self.is_asked_to_stop();
-        let failure = ended.finished.outcome.failure.take_if(|failure| is_held && lacks_credit(failure));
+        let failure = ended.result.finished.outcome.failure.take_if(|failure| is_held && lacks_credit(failure));
         let Some(failure) = failure else { return Err(Arrival::Ended(ended)) };
         let Task { node, branch, .. } = ended.delivery.task;
         Ok((HeldStage { node, failure }, branch))

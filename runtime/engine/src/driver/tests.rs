@@ -47,8 +47,8 @@ fn open(claim: &Assignment) -> OpenTask {
     }
 }
 
-async fn at_once(claim: Assignment) -> Result<StageFinished, Failed> {
-    Ok(answer(&claim))
+async fn at_once(claim: Assignment) -> Result<AttemptResult, Failed> {
+    Ok(answer(&claim).into())
 }
 
 fn driver<'a>(
@@ -166,7 +166,7 @@ async fn drive_and_stop(driver: &mut Driver<'_, SqliteLog, LocalSignals>, at: u3
     let stopped = async |claim: Assignment| {
         count.set(count.get() + 1);
         if count.get() != at {
-            return Ok(answer(&claim));
+            return Ok(answer(&claim).into());
         }
         signals.cancel("signal INT");
         while is_cut && !claim.stop.load(Ordering::SeqCst) {
@@ -185,7 +185,7 @@ async fn drive_and_stop(driver: &mut Driver<'_, SqliteLog, LocalSignals>, at: u3
         let mut cut = finished(&open(&claim), Outcome::new(Status::Fail));
         cut.files.changes.push(changed);
         cut.model.turns_used = 7;
-        Ok(if is_cut { cut } else { answer(&claim) })
+        Ok(if is_cut { cut } else { answer(&claim) }.into())
     };
     driver.drive(stopped).await.unwrap();
 }
@@ -258,7 +258,7 @@ async fn an_attempt_of_a_driver_that_was_overtaken_stores_nothing() {
             successor.drive(at_once).await.unwrap();
             let mut late = answer(&claim);
             late.model.turns_used = 99;
-            Ok(late)
+            Ok(late.into())
         })
         .await;
     result.unwrap();
@@ -283,7 +283,7 @@ async fn a_cancel_stops_the_attempt_and_the_run() {
             tokio::time::sleep(Duration::from_millis(1)).await;
         }
         let failure = Failure::new(FailureClass::Canceled, "run/canceled", "asked to");
-        Ok(StageFinished { ending: Ending::Canceled, ..finished(&open(&claim), Outcome::failed(failure)) })
+        Ok(StageFinished { ending: Ending::Canceled, ..finished(&open(&claim), Outcome::failed(failure)) }.into())
     };
     driver.drive(listening).await.unwrap();
     assert_eq!(reason(&driver.replay.state), "run/canceled: canceled by signal INT");
@@ -335,13 +335,13 @@ async fn the_runs_time_ends_an_attempt_and_a_wait() {
         driver.start(first(&pipeline, Some(60))).await.unwrap();
         let stage = async |claim: Assignment| {
             if waits {
-                return Ok(finished(&open(&claim), Outcome::new(Status::Retry)));
+                return Ok(finished(&open(&claim), Outcome::new(Status::Retry)).into());
             }
             while !claim.stop.load(Ordering::SeqCst) {
                 tokio::time::sleep(Duration::from_millis(1)).await;
             }
             let failure = Failure::new(FailureClass::Canceled, "run/canceled", "asked to");
-            Ok(StageFinished { ending: Ending::Canceled, ..finished(&open(&claim), Outcome::failed(failure)) })
+            Ok(StageFinished { ending: Ending::Canceled, ..finished(&open(&claim), Outcome::failed(failure)) }.into())
         };
         driver.drive(stage).await.unwrap();
         let failure = driver.replay.state.verdict.as_ref().unwrap().failure.as_ref().unwrap();
@@ -393,7 +393,7 @@ async fn what_a_run_keeps_in_memory_does_not_grow_with_its_length() {
         };
         let mut changed = finished(&open(&claim), Outcome::new(Status::Success));
         changed.files.changes.push(change);
-        Ok(changed)
+        Ok(changed.into())
     };
     driver.drive(changing).await.unwrap();
     let branch = driver.replay.state.main();

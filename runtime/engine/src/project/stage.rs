@@ -5,7 +5,7 @@
 //! belongs to the latest attempt.
 
 use super::run_files::{history_folder, task_folder};
-use super::status::{Owner, StatusFile, encode};
+use super::status::{Owner, StatusFile, StatusOrigin, encode};
 use super::{Content, ProjectError, Projector};
 use glovebox_journal::event::{
     Artifact, Attempt, FailureMeta, QuestionAnswered, Receipt, Record, RecoveryDecided, StageFinished, StagePassed,
@@ -53,8 +53,14 @@ impl<B: BlobStore> Projector<B> {
     pub(super) fn stage(&mut self, finished: &StageFinished) -> Result<(), ProjectError> {
         let Attempt { task, id, .. } = &finished.attempt;
         let folder = task_folder(task);
+        // If a person may decide about the writes of the attempt, its own outcome may still become the status.
+        let ingested = match finished.files.recoverable {
+            Some(_) => self.answers.get(id).cloned(),
+            None => self.answers.remove(id),
+        };
         let status = |task| StatusFile {
             error_meta: FailureMeta::for_stage(finished),
+            origin: StatusOrigin::new(&finished.outcome, ingested.as_ref()),
             ..encode(&finished.outcome, Owner { task, attempt: Some(id) })
         };
         self.file(&folder, "status.json", &status(task))?;
@@ -83,7 +89,10 @@ impl<B: BlobStore> Projector<B> {
     /// Writes the status of a stage after the decision about its disallowed writes.
     pub(super) fn decided(&mut self, decided: &RecoveryDecided) -> Result<(), ProjectError> {
         let Attempt { task, id, .. } = &decided.attempt;
-        self.file(&task_folder(task), "status.json", &encode(&decided.outcome, Owner { task, attempt: Some(id) }))
+        let ingested = self.answers.remove(id);
+        let origin = StatusOrigin::new(&decided.outcome, ingested.as_ref());
+        let status = StatusFile { origin, ..encode(&decided.outcome, Owner { task, attempt: Some(id) }) };
+        self.file(&task_folder(task), "status.json", &status)
     }
 
     fn kept(&mut self, folder: &str, finished: &StageFinished) -> Result<(), ProjectError> {

@@ -1,14 +1,14 @@
 //! `<node>/status.json`: how a node's latest attempt ended (spec App. C, decision status-dialects).
 //!
-//! The file is written in one dialect and read in all three. It is a projection for people and other tools: routing never
-//! reads it, and no stage can reach it. A failure class in a file of another program is ignored, because the host decides
-//! classes.
+//! The file is written in one dialect; [`glovebox_state::status_file`] reads all of them. It is a projection for people and
+//! other tools: routing never reads it, and no stage can reach it. It says from which file the outcome was taken, if a stage
+//! answered by a file (decision status-files).
 
-use glovebox_journal::event::{AttemptId, FailureMeta, Task};
-use glovebox_record::{Failure, FailureClass, Outcome, Status};
+use glovebox_journal::event::{AttemptId, Digest, FailureMeta, StatusIngested, StatusPlace, Task};
+use glovebox_record::{FailureCode, Outcome};
 use schemars::JsonSchema;
 use serde::Serialize;
-use serde_json::{Map, Value};
+use serde_json::Value;
 use std::collections::BTreeMap;
 
 /// The version of the file that is written.
@@ -41,6 +41,9 @@ pub struct StatusFile<'a> {
     /// Further facts about a failed verification (decision failure-codes). Absent for anything else.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub error_meta: Option<FailureMeta>,
+    /// From where the outcome was taken.
+    #[serde(flatten)]
+    pub origin: StatusOrigin,
     /// The node of the attempt (decision attempt-identity).
     pub status_owner_node_id: &'a str,
     /// The branch of the attempt.
@@ -51,6 +54,38 @@ pub struct StatusFile<'a> {
     pub status_owner_run_generation: u32,
 }
 
+/// From where the outcome of a status was taken (decision status-files).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct StatusOrigin {
+    /// `returned` by the stage or by the engine, or taken from the stage's file: `drop`, `workspace` or `workspace-ai`.
+    pub status_source: &'static str,
+    /// The path of the file: below `$GLOVEBOX_STATUS_DIR`, or in the workspace. Absent if the outcome was not taken from a file.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub status_source_path: Option<&'static str>,
+    /// The digest of the file. Absent if the outcome was not taken from a file.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub status_source_digest: Option<Digest>,
+}
+
+impl StatusOrigin {
+    /// The outcome was returned.
+    pub const RETURNED: Self = Self { status_source: "returned", status_source_path: None, status_source_digest: None };
+
+    /// Returns the origin of an outcome, given the decision about the status files of its attempt. A failure that the file does not
+    /// state was returned: the stage failed, or the host failed the attempt.
+    pub fn new(outcome: &Outcome, ingested: Option<&StatusIngested>) -> Self {
+        let is_stated = outcome.failure.as_ref().is_none_or(|failure| failure.code == FailureCode::STATUS_FAILED);
+        match ingested.and_then(StatusIngested::accepted).filter(|_| is_stated) {
+            None => Self::RETURNED,
+            Some((place, copy)) => Self {
+                status_source: place.as_str(),
+                status_source_path: Some(StatusPlace::path(place)),
+                status_source_digest: copy.map(|copy| copy.digest),
+            },
+        }
+    }
+}
+
 /// The attempt to which a status belongs (decision attempt-identity).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Owner<'a> {
@@ -58,36 +93,6 @@ pub struct Owner<'a> {
     pub task: &'a Task,
     /// The attempt. `None` for a control node, which the engine passed.
     pub attempt: Option<&'a AttemptId>,
-}
-
-/// Why the text of a status could not be parsed.
-#[derive(Debug, thiserror::Error)]
-pub enum StatusError {
-    /// The text is not a JSON object.
-    #[error("`status.json` is not a JSON object: {0}")]
-    Syntax(#[from] serde_json::Error),
-    /// The field `outcome` is missing under both names.
-    #[error("`status.json` has neither `outcome` nor `status`")]
-    NoOutcome,
-    /// A field has different values under its two names.
-    #[error("`status.json` has the values `{first}` and `{second}` for one field, under its two names")]
-    Contradiction {
-        /// The value under the name in the specification.
-        first: String,
-        /// The value under the other name.
-        second: String,
-    },
-    /// The value is not an outcome.
-    #[error("`status.json` has the outcome `{0}`: success, partial_success, retry, fail or skipped is expected")]
-    UnknownOutcome(String),
-    /// A field has the wrong type.
-    #[error("`{field}` in `status.json` is not {expected}")]
-    Type {
-        /// The name of the field.
-        field: &'static str,
-        /// The expected value.
-        expected: &'static str,
-    },
 }
 
 /// Creates the contents of the file.
@@ -106,6 +111,7 @@ pub fn encode<'a>(outcome: &'a Outcome, owner: Owner<'a>) -> StatusFile<'a> {
         failure_class: failure.map_or("", |failure| failure.class.as_str()),
         failure_code: failure.map_or("", |failure| failure.code.as_str()),
         error_meta: None,
+        origin: StatusOrigin::RETURNED,
         status_owner_node_id: owner.task.node.as_str(),
         status_owner_branch_id: owner.task.branch.as_str(),
         status_owner_attempt_id: owner.attempt.map_or("", AttemptId::as_str),
@@ -113,136 +119,11 @@ pub fn encode<'a>(outcome: &'a Outcome, owner: Owner<'a>) -> StatusFile<'a> {
     }
 }
 
-/// Parses a status in any dialect (decision status-dialects): `outcome` or `status`, `preferred_label` or
-/// `preferred_next_label`, any case, and `ok`, `error`, `failure` and `skip` for the names in the specification. Unknown
-/// fields belong to other programs and are ignored.
-pub fn decode(text: &str) -> Result<Outcome, StatusError> {
-    let mut object: Map<String, Value> = serde_json::from_str(text)?;
-    let word =
-        either(&object, "outcome", "status", |text| text.trim().to_lowercase())?.ok_or(StatusError::NoOutcome)?;
-    let status = status_of(&word).ok_or(StatusError::UnknownOutcome(word))?;
-    let label = either(&object, "preferred_label", "preferred_next_label", str::to_owned)?;
-    let reason = text_of(&object, "failure_reason")?.unwrap_or_default();
-    let failed = matches!(status, Status::Fail | Status::Retry);
-    let failure = failed.then(|| Failure {
-        class: FailureClass::Deterministic,
-        code: "status/failed".into(),
-        reason: if reason.is_empty() {
-            format!("the stage ended with `{}` and no reason", status.as_str())
-        } else {
-            reason
-        },
-    });
-    Ok(Outcome {
-        status,
-        preferred_label: label.filter(|label| !label.is_empty()),
-        suggested_next_ids: texts_of(&object, "suggested_next_ids")?,
-        context_updates: match object.remove("context_updates") {
-            None | Some(Value::Null) => BTreeMap::new(),
-            Some(Value::Object(updates)) => updates.into_iter().collect(),
-            Some(_) => return Err(StatusError::Type { field: "context_updates", expected: "an object" }),
-        },
-        notes: text_of(&object, "notes")?.unwrap_or_default(),
-        failure,
-    })
-}
-
-fn status_of(word: &str) -> Option<Status> {
-    Some(match word {
-        "success" | "ok" => Status::Success,
-        "partial_success" => Status::PartialSuccess,
-        "retry" => Status::Retry,
-        "fail" | "failure" | "error" => Status::Fail,
-        "skipped" | "skip" => Status::Skipped,
-        _ => return None,
-    })
-}
-
-fn either(
-    object: &Map<String, Value>,
-    first: &'static str,
-    second: &'static str,
-    fold: fn(&str) -> String,
-) -> Result<Option<String>, StatusError> {
-    let one = text_of(object, first)?.map(|text| fold(&text)).filter(|text| !text.is_empty());
-    let two = text_of(object, second)?.map(|text| fold(&text)).filter(|text| !text.is_empty());
-    match (one, two) {
-        (Some(one), Some(two)) if one != two => {
-            let same_meaning = first == "outcome" && status_of(&one).is_some() && status_of(&one) == status_of(&two);
-            if same_meaning { Ok(Some(one)) } else { Err(StatusError::Contradiction { first: one, second: two }) }
-        }
-        (one, two) => Ok(one.or(two)),
-    }
-}
-
-fn text_of(object: &Map<String, Value>, field: &'static str) -> Result<Option<String>, StatusError> {
-    match object.get(field) {
-        None | Some(Value::Null) => Ok(None),
-        Some(Value::String(text)) => Ok(Some(text.clone())),
-        Some(_) => Err(StatusError::Type { field, expected: "a string" }),
-    }
-}
-
-fn texts_of(object: &Map<String, Value>, field: &'static str) -> Result<Vec<String>, StatusError> {
-    let wrong = StatusError::Type { field, expected: "a list of strings" };
-    match object.get(field) {
-        None | Some(Value::Null) => Ok(Vec::new()),
-        Some(Value::Array(items)) => {
-            items.iter().map(|item| item.as_str().map(str::to_owned)).collect::<Option<_>>().ok_or(wrong)
-        }
-        Some(_) => Err(wrong),
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-    use glovebox_record::FailureCode;
-
-    fn check(text: &str, status: Status, label: Option<&str>) {
-        let outcome = decode(text).unwrap_or_else(|error| panic!("{text}: {error}"));
-        assert_eq!((outcome.status, outcome.preferred_label.as_deref()), (status, label), "{text}");
-        assert_eq!(outcome.failure.is_some(), matches!(status, Status::Fail | Status::Retry), "{text}");
-    }
-
-    #[test]
-    fn every_dialect_is_read() {
-        check(r#"{"outcome":"success","preferred_label":"next"}"#, Status::Success, Some("next"));
-        check(r#"{"outcome":"fail","preferred_next_label":"fix","failure_reason":"x"}"#, Status::Fail, Some("fix"));
-        check(r#"{"status":"retry","failure_reason":"x","details":{"a":1}}"#, Status::Retry, None);
-        check(r#"{"status":"SUCCESS"}"#, Status::Success, None);
-        check(r#"{"outcome":"Partial_Success","preferred_label":""}"#, Status::PartialSuccess, None);
-        check(r#"{"status":"ok"}"#, Status::Success, None);
-        check(r#"{"status":"error"}"#, Status::Fail, None);
-        check(r#"{"status":"skip"}"#, Status::Skipped, None);
-        check(r#"{"outcome":"success","status":"ok"}"#, Status::Success, None);
-    }
-
-    #[test]
-    fn what_cannot_be_believed_is_refused() {
-        for text in [
-            "",
-            "[]",
-            "{}",
-            r#"{"outcome":""}"#,
-            r#"{"outcome":"done"}"#,
-            r#"{"outcome":"success","status":"fail"}"#,
-            r#"{"outcome":true}"#,
-            r#"{"outcome":"success","preferred_label":"a","preferred_next_label":"b"}"#,
-            r#"{"outcome":"success","suggested_next_ids":"a"}"#,
-            r#"{"outcome":"success","context_updates":[]}"#,
-        ] {
-            assert!(decode(text).is_err(), "{text}");
-        }
-    }
-
-    #[test]
-    fn a_class_in_the_file_is_not_believed() {
-        let outcome =
-            decode(r#"{"status":"fail","failure_reason":"net","failure_class":"transient"}"#).expect("status");
-        let failure = outcome.failure.expect("failure");
-        assert_eq!((failure.class, failure.reason.as_str()), (FailureClass::Deterministic, "net"));
-    }
+    use glovebox_record::{Failure, FailureClass, Status};
+    use glovebox_state::status_file::decode;
 
     #[test]
     fn what_is_written_reads_back() {
@@ -267,7 +148,7 @@ mod tests {
         };
         let attempt = "a1".into();
         let file = encode(&outcome, Owner { task: &task, attempt: Some(&attempt) });
-        let read = decode(&serde_json::to_string(&file).expect("json")).expect("own dialect");
+        let read = decode(&serde_json::to_vec(&file).expect("json")).expect("own dialect").outcome;
         assert_eq!(read.preferred_label, outcome.preferred_label);
         assert_eq!(
             (read.status, read.context_updates, read.notes),

@@ -308,7 +308,7 @@ pub(super) fn lines<'a>(
         Event::QuestionAnswered(answered) => vec![answered_gate(answered, before, context)],
         Event::RecoveryDecided(decided) => vec![output(&decided.attempt.task, &decided.outcome, before, context)],
         Event::GateUnmet(_) | Event::BranchCanceled(_) | Event::ParallelExpired(_) => Vec::new(),
-        Event::ChildObserved(_) => Vec::new(),
+        Event::ChildObserved(_) | Event::StatusIngested(_) => Vec::new(),
         Event::RunPaused(_) | Event::RunCanceled(_) | Event::RunStalled(_) => Vec::new(),
         Event::CycleBroken(_) | Event::BranchExited(_) => Vec::new(),
     };

@@ -9,7 +9,7 @@ use super::branches;
 use super::restore::{CacheRemoval, restore};
 use super::workspace::keep_replaced;
 use super::{OWNER_FILE, OpenCopy, RunDir, VisitPoint, apply_changes};
-use crate::assignment::Assignment;
+use crate::assignment::{Assignment, AttemptResult};
 use crate::clock::{self, RunClock};
 use crate::disk::DiskGauge;
 use crate::driver::{Driver, Fault, Follow, RunError};
@@ -20,8 +20,8 @@ use crate::reserve;
 use crate::run_dir::branch_workspace;
 use glovebox_journal::blobs::DirBlobs;
 use glovebox_journal::event::{
-    BranchId, CacheFilled, Digest, Event, Record, Repaired, Replanned, RunCanceled, RunId, RunResumed, StageFinished,
-    Verdict, WentBack,
+    BranchId, CacheFilled, Digest, Event, Record, Repaired, Replanned, RunCanceled, RunId, RunResumed, Verdict,
+    WentBack,
 };
 use glovebox_journal::ports::{BlobStore, RunLog, Signals};
 use glovebox_journal::rewind::{self, Fold};
@@ -436,7 +436,7 @@ impl Session {
     ) -> Result<(), RunError>
     where
         S: Signals,
-        E: AsyncFn(Assignment) -> Result<StageFinished, Fault>,
+        E: AsyncFn(Assignment) -> Result<AttemptResult, Fault>,
     {
         let (workspace, blobs) = (self.dir.workspace(), Arc::clone(&self.blobs));
         let (run, replay, pending) = self.position();
@@ -456,9 +456,10 @@ impl Session {
         // Files that a commit replaces in the workspace are stored durably with it, and so are files that a later merge at a
         // fan-in may replace.
         let execute = async |assignment: Assignment| {
-            let finished = execute(assignment).await?;
+            let result = execute(assignment).await?;
+            let AttemptResult { finished, .. } = &result;
             keep_replaced(&workspace, &blobs, finished.files.changes.iter().chain(finished.proposed()))?;
-            Ok(finished)
+            Ok(result)
         };
         let driven = driver.drive(execute).await;
         (self.replay, self.pending) = driver.into_parts();

@@ -2,7 +2,7 @@
 //! moment.
 
 use super::{Adapter, Under};
-use glovebox_engine::driver::{Assignment, Driver, Fault, Follow};
+use glovebox_engine::driver::{Assignment, AttemptResult, Driver, Fault, Follow};
 use glovebox_engine::signals::LocalSignals;
 use glovebox_journal::event::{
     Attempt, Event, Record, RunFinished, RunId, RunResumed, StageFinished, StageStarted, StreamKey, Task, Verdict,
@@ -72,8 +72,8 @@ pub(crate) fn ended() -> Event {
     })
 }
 
-async fn succeed(assignment: Assignment) -> Result<StageFinished, Fault> {
-    Ok(answer(&assignment.attempt))
+async fn succeed(assignment: Assignment) -> Result<AttemptResult, Fault> {
+    Ok(answer(&assignment.attempt).into())
 }
 
 fn driver<'a, L>(pipeline: &'a Pipeline, log: &'a L, signals: &'a LocalSignals) -> Driver<'a, L, LocalSignals> {
@@ -250,7 +250,7 @@ pub(crate) async fn a_worker_that_paused_too_long_stores_nothing<L: Adapter>() {
         overtake(&*under.log, &under.run).await;
         let mut late = answer(&assignment.attempt);
         late.model.turns_used = 99;
-        Ok(late)
+        Ok(late.into())
     });
     result.await.unwrap();
     let records = under.records().await;
@@ -307,7 +307,7 @@ pub(crate) async fn a_delivery_of_an_earlier_attempt_claims_nothing<L: Adapter>(
             begun.set(Some(Timestamp::now()));
             return succeed(assignment).await;
         }
-        Ok(StageFinished { outcome: Outcome::new(Status::Retry), ..answer(&assignment.attempt) })
+        Ok(StageFinished { outcome: Outcome::new(Status::Retry), ..answer(&assignment.attempt) }.into())
     };
     driver.drive(retried).await.unwrap();
     let records = under.records().await;

@@ -150,6 +150,10 @@ pub struct StageFiles {
     /// Entries of the node's attributes that matched no file when the attempt began; absent if there are none.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub unmatched: Vec<Unmatched>,
+    /// Status files that the attempt wrote in the workspace and that nothing reads, because the node has no `status_file=true`;
+    /// absent if there are none.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub unread_status: Vec<String>,
     /// The artifacts of the attempt.
     #[serde(default)]
     pub artifacts: Vec<Artifact>,

@@ -490,8 +490,14 @@ const GENERAL: &[KnownAttribute] = &[
         "`receipt`: a verifier's command must have passed in the last visit of the node",
         Glovebox,
     ),
-    known(key::STATUS_FILE, N, Path, "none", "a file with the outcome of a stage", OtherEngines)
-        .refused("remove it: the handler returns the outcome of a stage, never a file"),
+    known(
+        key::STATUS_FILE,
+        N,
+        Boolean,
+        "`false`",
+        "the program of a tool stage or of an agent answers by a status file",
+        OtherEngines,
+    ),
     known(key::VERIFY_TIMEOUT, N, Duration, "`60s`", "maximum run time of the verification", OtherEngines),
     known(
         key::VERIFY_PLUGIN,

@@ -15,6 +15,8 @@ pub struct Routing {
     pub fallback_retry_target: Option<NodeId>,
     /// True if a missing status counts as success (spec App. C, decision auto-status-fills-silence).
     pub auto_status: bool,
+    /// True if the stage answers by a status file (decision status-files).
+    pub status_file: bool,
     /// True if a partial result is accepted when no retries are left.
     pub allow_partial: bool,
 }

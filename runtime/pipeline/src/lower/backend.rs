@@ -58,6 +58,34 @@ pub(super) fn lower(handler: &Handler, from: &Attributes, findings: &mut Finding
     Some(AgentBackend { program, options: ProgramOptions { path: path.or(options.path), ..options } })
 }
 
+/// Returns true if the stage answers by a status file. Reports the attribute on a stage that starts no program, because a component
+/// answers by its return value.
+pub(super) fn status_file(handler: &Handler, from: &Attributes, findings: &mut Findings<'_>) -> bool {
+    let is_set = findings.boolean(from, key::STATUS_FILE);
+    if is_set && !starts_program(handler, from) {
+        let message = format!(
+            "`{}` is set on a `{}` node, which answers by the return value of its component",
+            key::STATUS_FILE,
+            handler.name()
+        );
+        let help = "remove it; only tool stages and agent programs (`agent.backend`) answer by a file";
+        if let Some(attribute) = from.get(key::STATUS_FILE) {
+            findings.push(fault(attribute, message, help));
+        }
+    }
+    is_set
+}
+
+/// Returns true for a stage whose work is done by a program of the machine: a tool stage, or an agent stage with `agent.backend`.
+pub(super) fn starts_program(handler: &Handler, from: &Attributes) -> bool {
+    let has_backend = || from.get(key::AGENT_BACKEND).is_some_and(|backend| !backend.value.trim().is_empty());
+    match handler.kind() {
+        HandlerKind::Tool => true,
+        HandlerKind::Codergen => has_backend(),
+        _ => false,
+    }
+}
+
 fn program(attribute: &Attribute, findings: &mut Findings<'_>) -> Option<AgentProgram> {
     let text = attribute.value.trim();
     text.parse()

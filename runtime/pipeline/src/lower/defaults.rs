@@ -4,6 +4,7 @@
 //! that can use it. On any other node, the attribute is an error if the node itself sets it, and is removed if it comes
 //! from the block. So the pipeline and its canonical text contain these attributes only where they have an effect.
 
+use super::backend;
 use super::scope::{Attributes, RawNode};
 use super::verification;
 use crate::hash::HashSet;
@@ -24,6 +25,9 @@ pub(super) fn drop_ignored(raw: &mut RawNode, handler: &Handler) {
     }
     if !matches!(handler, Handler::Component(_)) {
         ignored.extend(REQUIRING);
+    }
+    if !backend::starts_program(handler, &raw.attributes) {
+        ignored.push(key::STATUS_FILE);
     }
     if raw.attributes.get(key::GOAL_GATE).is_none_or(|gate| gate.value.trim() != "true") {
         ignored.push(key::GATE_REQUIRES);

@@ -91,7 +91,7 @@ pub(super) fn lower(mut raw: RawNode, scope: &mut GraphScope<'_, '_>, findings: 
         prompt,
         label,
         classes,
-        routing: routing(from, scope, findings),
+        routing: routing(&handler, from, scope, findings),
         bounds: bounds(from, scope, findings),
         access: access(&handler, from, scope, findings),
         checks: checks(from, scope, findings),
@@ -110,13 +110,14 @@ pub(super) fn lower(mut raw: RawNode, scope: &mut GraphScope<'_, '_>, findings: 
     Node { checks: Checks { verification, ..node.checks }, ..node }
 }
 
-fn routing(from: &Attributes, scope: &GraphScope<'_, '_>, findings: &mut Findings<'_>) -> Routing {
+fn routing(handler: &Handler, from: &Attributes, scope: &GraphScope<'_, '_>, findings: &mut Findings<'_>) -> Routing {
     Routing {
         max_retries: findings.count(from, key::MAX_RETRIES, 0),
         backoff: findings.choice(from, key::RETRY_POLICY, RETRY_POLICIES).unwrap_or(scope.graph_backoff),
         retry_target: scope.declarations.target(from, key::RETRY_TARGET),
         fallback_retry_target: scope.declarations.target(from, key::FALLBACK_RETRY_TARGET),
         auto_status: findings.boolean(from, key::AUTO_STATUS),
+        status_file: backend::status_file(handler, from, findings),
         allow_partial: findings.boolean(from, key::ALLOW_PARTIAL),
     }
 }

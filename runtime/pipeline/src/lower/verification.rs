@@ -54,7 +54,7 @@ pub(super) fn lower(node: &Node, findings: &mut Findings<'_>) -> Option<Node> {
         handler: Handler::Component(verifier.handler().into()),
         role: Some(Role::Verifier),
         prompt: None,
-        routing: Routing { auto_status: false, ..node.routing.clone() },
+        routing: Routing { auto_status: false, status_file: false, ..node.routing.clone() },
         bounds: bounds(node, findings),
         access: access(node, &verifier),
         checks: Checks::default(),

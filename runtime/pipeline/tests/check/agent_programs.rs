@@ -1,6 +1,6 @@
 //! Tests of `agent.backend` and the options of agent programs: their types, and the options without an effect.
 
-use super::{accept, errors, node, with_node};
+use super::{accept, errors, node, with, with_node};
 use glovebox_pipeline::ir::AgentBackend;
 use glovebox_record::program::{AgentProgram, ProgramOptions};
 use insta::assert_snapshot;
@@ -102,4 +102,26 @@ fn another_program_has_a_command_line() {
         assert_eq!(found, "attribute_value «exec» the agent program `exec` needs `agent.command`", "{missing}");
     }
     assert_snapshot!(errors(&with_node("agent.backend=exec, agent.command=\"x 'y\"")), @"attribute_value «\"x 'y\"» a quote in `agent.command` is not closed");
+}
+
+#[test]
+fn only_a_stage_that_starts_a_program_answers_by_a_file() {
+    let answers = |attributes: &str| node(&accept(&with_node(attributes)), "n").routing.status_file;
+    assert!(answers("shape=parallelogram, tool_command=c, status_file=true"));
+    assert!(answers("prompt=p, agent.backend=claude, status_file=true"));
+    assert!(!answers("shape=parallelogram, tool_command=c, status_file=false"));
+    assert!(!answers("shape=parallelogram, tool_command=c"));
+    let faults = |attributes: &str| errors(&with_node(attributes));
+    assert_snapshot!(faults("prompt=p, status_file=true"), @"attribute_value «true» `status_file` is set on a `codergen` node, which answers by the return value of its component");
+    assert_snapshot!(faults("shape=octagon, command=c, status_file=true"), @"attribute_value «true» `status_file` is set on a `verify` node, which answers by the return value of its component");
+    assert_snapshot!(faults("shape=parallelogram, tool_command=c, status_file=\"out/status.json\""), @"attribute_value «\"out/status.json\"» `status_file` expects `true` or `false`, found `out/status.json`");
+}
+
+#[test]
+fn a_block_asks_only_the_stages_that_can_answer_by_a_file() {
+    let pipeline = accept(&with(
+        "node [status_file=true] a [prompt=p] t [shape=parallelogram, tool_command=c] start -> a -> t -> exit",
+    ));
+    let asked = |id: &str| node(&pipeline, id).routing.status_file;
+    assert_eq!((asked("a"), asked("t")), (false, true));
 }

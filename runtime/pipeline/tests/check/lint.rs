@@ -286,12 +286,12 @@ fn routes() {
 fn what_a_run_would_not_enforce_is_said() {
     let source = with(
         "graph [max_budget_usd=5] \
-         n [prompt=p, status_file=s, max_tokens=9, requires_tool_success=false, codex.strict_read_scope=true, codex.workdir=a, codex.profile=p] \
+         n [prompt=p, agent.name=s, max_tokens=9, requires_tool_success=false, codex.strict_read_scope=true, codex.workdir=a, codex.profile=p] \
          h [shape=hexagon] v [shape=octagon, command=c] \
          start -> n -> h -> v -> exit",
     );
     assert_snapshot!(rule("not_enforced", &source), @r#"
-    not_enforced «status_file=s» this version does not enforce `status_file`
+    not_enforced «agent.name=s» this version does not enforce `agent.name`
     not_enforced «codex.profile=p» this version does not enforce `codex.profile`
     "#);
     let pipeline = run(&source).pipeline.unwrap_or_else(|| panic!("{}", errors(&source)));
@@ -303,14 +303,8 @@ fn what_a_run_would_not_enforce_is_said() {
 fn every_known_name_is_enforced_or_refused_by_name() {
     use glovebox_pipeline::attributes::{ATTRIBUTES, Carrier, instead_of};
     use glovebox_pipeline::key::Key;
-    let asked: &[&str] = &[
-        "codex.profile",
-        "codex.auto_approve_commands",
-        "codex.of_its_own",
-        "agent.name",
-        "status_file",
-        "loop_detection_window",
-    ];
+    let asked: &[&str] =
+        &["codex.profile", "codex.auto_approve_commands", "codex.of_its_own", "agent.name", "loop_detection_window"];
     assert!(asked.iter().all(|name| instead_of(Key::new(name)).is_some_and(|instead| !instead.is_empty())));
     let enforced = [
         "prompt",
@@ -323,6 +317,7 @@ fn every_known_name_is_enforced_or_refused_by_name() {
         "agent.backend",
         "codex.sandbox",
         "max_turns",
+        "status_file",
         "stall_timeout_ms",
         "stall_check_interval_ms",
         "limits.wall_ms",
@@ -348,14 +343,14 @@ fn every_known_name_is_enforced_or_refused_by_name() {
 
 #[test]
 fn what_is_not_enforced_is_reported_once_for_each_name() {
-    let nodes: String = (0..9).map(|n| format!("n{n} [prompt=p, status_file=t] ")).collect();
+    let nodes: String = (0..9).map(|n| format!("n{n} [prompt=p, agent.name=t] ")).collect();
     let chain: String = (0..9).map(|n| format!("-> n{n} ")).collect();
     let source = with(&format!(
         "node [loop_detection_window=5] p [type=tool, tool_command=c] q [type=tool, tool_command=c] {nodes} start -> p -> q {chain} -> exit"
     ));
     assert_snapshot!(rule("not_enforced", &source), @"
     not_enforced «loop_detection_window=5» this version does not enforce `loop_detection_window`: 11 uses, on `p`, `q`, `n0` and 8 more
-    not_enforced «status_file=t» this version does not enforce `status_file`: 9 uses, on `n0`, `n1`, `n2` and 6 more
+    not_enforced «agent.name=t» this version does not enforce `agent.name`: 9 uses, on `n0`, `n1`, `n2` and 6 more
     ");
 }
 

@@ -1,8 +1,14 @@
 //! What one stage adds to the result of a run: its failure, its changes, its refused requests, and its files that git
 //! ignores.
 
-use super::{CommandEvidence, DroppedChecks, QuarantinedFile, RefusedRequest, RunSummary, UnmatchedEntry};
-use glovebox_journal::event::{BranchId, FileChange, IgnoredFiles, Refusal, RefusedChange, StageFinished};
+use super::{
+    CommandEvidence, DroppedChecks, QuarantinedFile, RefusedRequest, RunSummary, UnmatchedEntry, UnreadReason,
+    UnreadStatus,
+};
+use glovebox_journal::event::{
+    BranchId, FileChange, IgnoredFiles, Refusal, RefusedChange, StageFinished, StatusFound, StatusIngested,
+    StatusOwnership, StatusPlace,
+};
 use glovebox_record::{Failure, Network, NodeId};
 use std::collections::BTreeSet;
 
@@ -53,6 +59,33 @@ impl RunSummary {
         self.proof.unmatched.retain(|known| known.node != *node);
         let unmatched = stage.files.unmatched.iter().cloned();
         self.proof.unmatched.extend(unmatched.map(|unmatched| UnmatchedEntry { node: node.clone(), unmatched }));
+    }
+
+    /// Replaces the unread status files of a node that does not answer by a file with those of its last attempt.
+    pub(super) fn note_unread_status(&mut self, stage: &StageFinished) {
+        let node = &stage.attempt.task.node;
+        self.proof.unread_status.retain(|known| known.node != *node || known.reason != UnreadReason::NotAsked);
+        let unread = stage.files.unread_status.iter().cloned();
+        let unread = unread.map(|path| UnreadStatus { node: node.clone(), path, reason: UnreadReason::NotAsked });
+        self.proof.unread_status.extend(unread);
+    }
+
+    /// Replaces the unread status files of a node that answers by a file with those that its last attempt left in the workspace and
+    /// that could not decide.
+    pub(super) fn note_status(&mut self, StatusIngested { attempt, searched, .. }: &StatusIngested) {
+        let node = &attempt.task.node;
+        self.proof.unread_status.retain(|known| known.node != *node);
+        let in_workspace = searched.iter().filter(|one| one.place != StatusPlace::Drop);
+        let unread = in_workspace.filter_map(|one| {
+            let reason = match (one.found, one.owner) {
+                (StatusFound::Missing, _) => return None,
+                (StatusFound::Parsed, Some(StatusOwnership::Foreign)) => UnreadReason::Foreign,
+                (StatusFound::Parsed, _) => return None,
+                _ => UnreadReason::Unusable,
+            };
+            Some(UnreadStatus { node: node.clone(), path: one.path.clone(), reason })
+        });
+        self.proof.unread_status.extend(unread);
     }
 
     /// Replaces the skipped commands of a node with those of its last attempt.

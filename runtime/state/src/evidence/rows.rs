@@ -57,6 +57,29 @@ pub struct UnmatchedEntry {
     pub unmatched: Unmatched,
 }
 
+/// A status file that a stage left in the workspace and that decided nothing.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct UnreadStatus {
+    /// The node.
+    pub node: NodeId,
+    /// The path of the file.
+    pub path: String,
+    /// Why the file decided nothing.
+    pub reason: UnreadReason,
+}
+
+/// Why a status file decided nothing.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum UnreadReason {
+    /// The node has no `status_file=true`.
+    NotAsked,
+    /// The file is no status.
+    Unusable,
+    /// The file belongs to another attempt.
+    Foreign,
+}
+
 /// A branch of a parallel node that failed, even if the parallel node or the run succeeded.
 #[derive(Debug, Clone, Serialize, JsonSchema)]
 pub struct FailedBranch {

@@ -7,7 +7,8 @@ use super::running::{BranchNow, BranchesNow};
 use super::startup::StartupFiles;
 use super::{
     BesideHoldouts, CanceledBy, CommandEvidence, DroppedChecks, ExitClass, FailedBranch, JournalHead, NodeTraffic,
-    QuarantinedFile, RecoveryDecision, RefusedRequest, UnmatchedEntry, UnverifiedStage, Visit, rows, verdict,
+    QuarantinedFile, RecoveryDecision, RefusedRequest, UnmatchedEntry, UnreadStatus, UnverifiedStage, Visit, rows,
+    verdict,
 };
 use glovebox_journal::event::{
     BranchId, FailureMeta, FileChange, ForkedFrom, IgnoredFiles, QuestionAsked, RunId, Verdict,
@@ -168,6 +169,10 @@ pub struct RunProof {
     /// Entries of `read_paths` and of `paths` that matched no file in the last attempt of their stage; absent if there are none.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub unmatched: Vec<UnmatchedEntry>,
+    /// Status files that stages left in the workspace and that decided nothing in the last attempt of their stage; absent if there
+    /// are none.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub unread_status: Vec<UnreadStatus>,
     /// The stages whose last attempt failed.
     #[serde(skip)]
     pub failed: BTreeMap<NodeId, FailedStage>,

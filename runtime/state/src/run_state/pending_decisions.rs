@@ -90,6 +90,7 @@ impl LastEvents {
 fn is_of_a_stop(state: &RunState, event: &Event) -> bool {
     match event {
         Event::RunResumed(_) | Event::RunPaused(_) | Event::CacheFilled(_) | Event::StageSteered(_) => true,
+        Event::StatusIngested(_) => true,
         Event::RunCanceled(_) | Event::RunFinished(_) | Event::RunStalled(_) => state.stopped.is_some(),
         Event::StageFinished(finished) => state.stopped.is_some() && was_cut(finished),
         Event::BranchExited(_) | Event::BranchFinished(_) => state.stopped.is_some() && state.canceled.is_some(),

@@ -4,7 +4,8 @@
 //! The stage chooses the names, so only the most frequent ones are kept, up to a limit. A change at an ignored path is
 //! never committed.
 
-use crate::change::{FoundChange, Op};
+use crate::change::{FoundChange, Op, Verdict};
+use crate::tree;
 use std::collections::{BTreeMap, HashSet};
 use std::path::{Path, PathBuf};
 
@@ -80,6 +81,40 @@ impl IgnoredChanges {
         }
         if lasts {
             self.lasting.push((path.to_owned(), op));
+        }
+    }
+
+    /// Returns the change that left an entry at an ignored path.
+    pub(crate) fn left_at(&self, path: &Path) -> Option<FoundChange> {
+        let (raw, op) = self.lasting.iter().find(|(raw, op)| raw == path && !op.removes())?;
+        Some(FoundChange {
+            path: tree::shown(raw),
+            op: op.clone(),
+            verdict: Verdict::Allowed,
+            is_only_out_of_scope: false,
+            raw: raw.clone(),
+        })
+    }
+
+    /// Removes the change of a file at an ignored path.
+    pub(crate) fn remove(&mut self, path: &Path) {
+        let is_it = |(raw, op): &(PathBuf, Op)| raw == path && !op.removes();
+        let Some(index) = self.lasting.iter().position(is_it) else { return };
+        let (_, op) = self.lasting.remove(index);
+        let Op::Write { bytes, .. } = op else { return };
+        self.entries = self.entries.saturating_sub(1);
+        self.files = self.files.saturating_sub(1);
+        self.bytes = self.bytes.saturating_sub(bytes);
+        // The topmost ignored name is the one that was counted.
+        let names = path.components().map(|part| part.as_os_str().to_string_lossy().into_owned());
+        let counted = names.flat_map(|name| [format!("{name}/"), name]).find(|name| self.names.contains_key(name));
+        if let Some(name) = counted
+            && let Some(count) = self.names.get_mut(&name)
+        {
+            *count -= 1;
+            if *count == 0 {
+                self.names.remove(&name);
+            }
         }
     }
 

@@ -5,7 +5,7 @@
 
 use super::{Report, StageReport, Verdict};
 use crate::terminal::summary::title;
-use crate::terminal::{counted, duration, missing, visible};
+use crate::terminal::{counted, duration, missing, status_files, visible};
 use glovebox_state::evidence::{ExitClass, Proof};
 use std::fmt::Write;
 
@@ -44,6 +44,9 @@ fn rest(report: &Report, page: &mut String) {
     page.push('\n');
     for (_, row) in missing::rows(&summary.proof) {
         line(page, format_args!("- **Missing**: {}", text(&row)));
+    }
+    for (_, row) in status_files::rows(&summary.proof) {
+        line(page, format_args!("- **Status file**: {}", text(&row)));
     }
     if !summary.access.refused.is_empty() {
         let count = counted(summary.access.refused.len(), "request");

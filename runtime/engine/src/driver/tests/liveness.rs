@@ -22,18 +22,18 @@ const INTERVAL: Duration = Duration::from_millis(200);
 const STALL_MS: u64 = 400;
 
 /// Returns a stage that acts this often, until it is asked to stop.
-fn acting(times: u64, act: impl Fn(&Assignment)) -> impl AsyncFn(Assignment) -> Result<StageFinished, Failed> {
+fn acting(times: u64, act: impl Fn(&Assignment)) -> impl AsyncFn(Assignment) -> Result<AttemptResult, Failed> {
     async move |claim: Assignment| {
         for _ in 0..times {
             if claim.stop.load(Ordering::SeqCst) {
                 let failure = Failure::new(FailureClass::Canceled, "run/canceled", "asked to");
                 let cut = finished(&open(&claim), Outcome::failed(failure));
-                return Ok(StageFinished { ending: Ending::Canceled, ..cut });
+                return Ok(StageFinished { ending: Ending::Canceled, ..cut }.into());
             }
             act(&claim);
             tokio::time::sleep(ACT).await;
         }
-        Ok(finished(&open(&claim), Outcome::new(Status::Success)))
+        Ok(finished(&open(&claim), Outcome::new(Status::Success)).into())
     }
 }
 
@@ -72,7 +72,7 @@ impl Follow for Noting<'_> {
 async fn drive(
     graph: &str,
     stall_ms: u64,
-    stage: impl AsyncFn(Assignment) -> Result<StageFinished, Failed>,
+    stage: impl AsyncFn(Assignment) -> Result<AttemptResult, Failed>,
 ) -> DrivenRun {
     let (folder, pipeline, signals) = (tempfile::tempdir().unwrap(), pipeline(graph), LocalSignals::new());
     let log = journal(folder.path());
@@ -206,7 +206,7 @@ async fn a_signal_wins_over_a_stall() {
         signals.cancel("signal INT");
         tokio::time::sleep(ACT).await;
         let failure = Failure::new(FailureClass::Canceled, "run/canceled", "asked to");
-        Ok(StageFinished { ending: Ending::Canceled, ..finished(&open(&claim), Outcome::failed(failure)) })
+        Ok(StageFinished { ending: Ending::Canceled, ..finished(&open(&claim), Outcome::failed(failure)) }.into())
     };
     driver.drive(slow_to_stop).await.unwrap();
     assert_eq!(reason(&driver.replay.state), "run/canceled: canceled by signal INT");
