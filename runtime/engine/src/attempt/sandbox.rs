@@ -28,7 +28,7 @@ use glovebox_record::Tier;
 use glovebox_record::path::ScopePath;
 use glovebox_record::scope::Entry;
 use glovebox_workspace::cache::{self, CacheSet, Caches};
-use glovebox_workspace::dependencies::DependencyAccess;
+use glovebox_workspace::dependencies::{Dependencies, DependencyAccess};
 use glovebox_workspace::ignored::IgnoredChanges;
 use glovebox_workspace::ignored_store::IgnoredStore;
 use glovebox_workspace::repository::{self, REPOSITORY_DIR, Submodule};
@@ -133,18 +133,7 @@ impl AttemptSandbox {
         if !binding.runs_commands() {
             return Ok(made);
         }
-        let network = binding.command_access.network.clone();
-        let mut kept = tool_binds(env, made.caches.as_ref())?;
-        if paths.has_builders_code && !binding.is_builder() {
-            protect_compiled(env, &mut kept);
-        }
-        kept.extend(made.home.as_ref().map(PrivateHome::bind));
-        let mut setting = JailSetting { inner: binds, kept, network, ..setting(env, binding, paths) };
-        if let Some((status, attempt)) = made.status.as_ref().zip(paths.answering.as_ref()) {
-            status.offer(&mut setting, attempt);
-        }
-        let environment = env.environment.iter().filter(|entry| shown.has(entry));
-        environment.for_each(|entry| setting.activate_environment(entry.path()));
+        let setting = made.jail_setting(env, binding, paths, binds, &shown)?;
         let commands = Commands {
             setting,
             env: env.clone(),
@@ -158,6 +147,30 @@ impl AttemptSandbox {
         };
         made.jail = Some(Arc::new(commands.into_jail()?));
         Ok(made)
+    }
+
+    /// Returns the settings of the jail of the stage's own commands.
+    fn jail_setting(
+        &self,
+        env: &SandboxEnv,
+        binding: &Binding,
+        paths: &AttemptPaths,
+        binds: Vec<Bind>,
+        shown: &Dependencies<'_>,
+    ) -> Result<JailSetting, AttemptError> {
+        let network = binding.command_access.network.clone();
+        let mut kept = tool_binds(env, self.caches.as_ref())?;
+        if paths.has_builders_code && !binding.is_builder() {
+            protect_compiled(env, &mut kept);
+        }
+        kept.extend(self.home.as_ref().map(PrivateHome::bind));
+        let mut setting = JailSetting { inner: binds, kept, network, ..setting(env, binding, paths) };
+        if let Some((status, attempt)) = self.status.as_ref().zip(paths.answering.as_ref()) {
+            status.offer(&mut setting, attempt);
+        }
+        let environment = env.environment.iter().filter(|entry| shown.has(entry));
+        environment.for_each(|entry| setting.activate_environment(entry.path()));
+        Ok(setting)
     }
 
     /// Returns the files, with the changes of the component and its commands.

@@ -1,5 +1,5 @@
-//! The status files of an attempt: reads what the stage left at the three places, and settles the outcome (decision
-//! status-files).
+//! The status files of an attempt: reads what the stage left at the three places, and settles the outcome
+//! (decision status-files).
 //!
 //! Everything in a file was chosen by the stage. The file is read after every process of the stage has ended. The outcome in it
 //! is checked like the value that a component returns, and passes the same leak check and the same redaction.

@@ -35,14 +35,17 @@ const LEGACY: &str = r#"{"status":"SKIP","preferred_next_label":"next"}"#;
 const PLAIN: &str = r#"{"outcome":"partial_success"}"#;
 const CORRUPT: &str = r#"{"outcome":"#;
 
-#[test]
-fn the_table_of_decisions() {
+/// A case: its name, the text of the file at each place, the decision, and what was found at the places that were searched.
+type Case = (&'static str, [&'static str; 3], Decided, Vec<(StatusFound, Option<StatusOwnership>)>);
+
+/// Returns the cases. The copy of the file with its source is tested with real files, in `tests/status_files.rs`.
+fn cases() -> Vec<Case> {
     use StatusOwnership::{ByPath, Foreign, Named};
     use StatusPlace::{Drop, Workspace, WorkspaceAi};
     let none = (StatusFound::Missing, None);
     let parsed = |owner| (StatusFound::Parsed, Some(owner));
     let not_json = (StatusFound::NotJson, None);
-    for (name, files, decided, searched) in [
+    vec![
         ("a valid drop file", [OWNED, "", ""], Decided::By(Drop, Status::Fail), vec![parsed(Named)]),
         (
             "a drop file of another attempt",
@@ -87,7 +90,6 @@ fn the_table_of_decisions() {
             Decided::By(Drop, Status::PartialSuccess),
             vec![parsed(ByPath)],
         ),
-        // The copy with its source is tested with real files, in `tests/status_files.rs`.
         (
             "a file without owner in the workspace",
             ["", PLAIN, OWNED],
@@ -105,7 +107,12 @@ fn the_table_of_decisions() {
             Decided::Nothing,
             vec![none, parsed(Foreign), parsed(Foreign)],
         ),
-    ] {
+    ]
+}
+
+#[test]
+fn the_table_of_decisions() {
+    for (name, files, decided, searched) in cases() {
         let decision = decide(files.map(found), &attempt());
         let was = match decision.verdict {
             StatusVerdict::NoFile => Decided::Nothing,
