@@ -81,8 +81,7 @@ pub fn render(
     }
     receipts(summary, named)
         .into_iter()
-        .chain(missing::rows(&summary.proof))
-        .chain(status_files::rows(&summary.proof))
+        .chain([missing::rows(&summary.proof), status_files::rows(&summary.proof)].concat())
         .for_each(|(title, body)| row(title, body));
     if let Some(open) = summary.proof.receipts.iter().find(|evidence| evidence.proof() == Proof::VerifiedNotIsolated) {
         row("help", beside_holdouts(summary, &open.node));

@@ -33,6 +33,7 @@ use glovebox_workspace::ignored::IgnoredChanges;
 use glovebox_workspace::ignored_store::IgnoredStore;
 use glovebox_workspace::repository::{self, REPOSITORY_DIR, Submodule};
 use glovebox_workspace::stage::{ViewOverrides, WorkspaceView};
+use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -112,10 +113,7 @@ impl AttemptSandbox {
         let unsettled = set.filter(|_| caches.is_some()).map(|set| (paths.kept.to_path_buf(), set));
         let hooks = HookSandbox::offer(env, binding, paths);
         let servers = ServerSandbox::offer(env, binding, paths);
-        let home = binding.program.as_ref().map(|_| PrivateHome::make(&paths.folder)).transpose();
-        let home = home.map_err(AttemptError::Folder)?;
-        let status = paths.answering.as_ref().map(|_| StatusDrop::make(&paths.folder)).transpose();
-        let status = status.map_err(AttemptError::Folder)?;
+        let (home, status) = own_folders(binding, paths).map_err(AttemptError::Folder)?;
         let view = SharedView::new(view);
         let mut made = Self {
             jail: None,
@@ -265,6 +263,13 @@ impl AttemptSandbox {
         }
         Ok(spent)
     }
+}
+
+/// Makes the home folder of an agent program, and the drop folder of a stage that answers by a status file.
+fn own_folders(binding: &Binding, paths: &AttemptPaths) -> io::Result<(Option<PrivateHome>, Option<StatusDrop>)> {
+    let home = binding.program.as_ref().map(|_| PrivateHome::make(&paths.folder)).transpose()?;
+    let status = paths.answering.as_ref().map(|_| StatusDrop::make(&paths.folder)).transpose()?;
+    Ok((home, status))
 }
 
 /// Opens the ignored files that stages of this set kept. On an error the stage begins without them.
