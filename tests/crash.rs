@@ -7,7 +7,7 @@
 
 use crate::guests;
 use crate::workbench::journal::{End, copy_prefix, end, task_of};
-use crate::workbench::{Answer, Workbench, copy_tree, glovebox_in};
+use crate::workbench::{Answer, Workbench, copy_tree, each, glovebox_in};
 use rusqlite::Connection;
 use serde_json::Value;
 use std::io::{BufRead, BufReader, Read};
@@ -490,6 +490,28 @@ fn two_processes_never_drive_one_run() {
     wait_for_records(&mut child, 3);
     bench.glovebox(&["resume", "r"]).ends(9).says("is running: another process");
     kill(child);
+}
+
+/// The one that comes too late names the process that drives the run, and changes nothing.
+#[test]
+fn of_two_resumes_at_once_one_drives_the_run() {
+    each(20, |round| {
+        let bench = Workbench::with_pipeline(&PIPELINE.replace("sleep 0.05; grep", "sleep 0.6; grep"));
+        bench.write("script.toml", SCRIPT);
+        bench.write("src/old.txt", "old\n");
+        let mut child = bench.start(RUN);
+        wait_for_records(&mut child, 3 + round % 4);
+        kill(child);
+        let both = [(); 2].map(|()| bench.start(&["resume", "r", "--quiet"]));
+        let mut ended = both.map(|child| (child.id(), Answer::from_child(child)));
+        ended.sort_by_key(|(_, answer)| answer.code);
+        let [(first, driven), (_, refused)] = &ended;
+        driven.ends(0);
+        refused.ends(9).says(&format!("run `r` is running: another process (`pid-{first}`) drives it"));
+        tells_every_fact_once(&bench.run_folder("r"), "resumed twice at once");
+        let resumes = bench.run_text("r", "progress.ndjson").matches("\"run.resumed\"").count();
+        assert_eq!((resumes, bench.run_text("r", "workspace/log.txt").as_str()), (1, "two\n"), "round {round}");
+    });
 }
 
 #[test]

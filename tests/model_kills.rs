@@ -5,10 +5,10 @@
 //! number, so a repeated request gets the same answer again and is found in the log.
 
 use crate::providers::{Bench, FAMILIES, Turn};
+use crate::workbench::each;
 use crate::workbench::journal::{End, end};
 use serde_json::json;
 use std::collections::BTreeMap;
-use std::sync::atomic::{AtomicUsize, Ordering};
 
 const PIPELINE: &str = "digraph ship {
   start [shape=Mdiamond]
@@ -73,20 +73,6 @@ fn resume_and_compare(bench: &Bench, expected: &End, what: &str) {
     assert_eq!(times.len(), ALL, "{what}: each question is asked");
     assert!(requests.len() <= ALL + 1, "{what}: {} requests", requests.len());
     assert!(!bench.run_folder().join("exchanges").exists(), "{what}");
-}
-
-/// Calls `check` for each number below `count`, on two threads.
-fn each(count: usize, check: impl Fn(usize) + Sync) {
-    let next = AtomicUsize::new(0);
-    std::thread::scope(|scope| {
-        for _ in 0..2 {
-            scope.spawn(|| {
-                while let Some(at) = Some(next.fetch_add(1, Ordering::Relaxed)).filter(|at| *at < count) {
-                    check(at);
-                }
-            });
-        }
-    });
 }
 
 #[test]

@@ -6,6 +6,7 @@
 //! makes no name durable.
 
 use super::calls::Call;
+use crate::workbench::dice::Dice;
 use std::collections::{BTreeMap, HashMap};
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
@@ -316,17 +317,5 @@ impl File {
             }
         }
         bytes
-    }
-}
-
-/// A deterministic generator of pseudo-random numbers (xorshift).
-struct Dice(u64);
-
-impl Dice {
-    fn below(&mut self, end: usize) -> usize {
-        self.0 ^= self.0 << 13;
-        self.0 ^= self.0 >> 7;
-        self.0 ^= self.0 << 17;
-        usize::try_from(self.0 % end as u64).unwrap()
     }
 }

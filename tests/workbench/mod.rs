@@ -4,14 +4,17 @@
 //! user who runs it. All suites of one build share the cache of compiled components, because compiling a component
 //! takes a second.
 
+pub(crate) mod dice;
 pub(crate) mod journal;
 mod lives;
 mod not_run;
+pub(crate) mod processes;
 
 pub(crate) use not_run::not_run;
 use serde_json::Value;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 /// A valid pipeline with one stage.
 pub(crate) const LINEAR: &str = "digraph ship {
@@ -262,6 +265,20 @@ impl Answer {
     fn transcript(&self) -> String {
         format!("{}\nexit {}\n--- stdout\n{}\n--- stderr\n{}", self.said, self.code, self.stdout, self.stderr)
     }
+}
+
+/// Calls `check` for each number below `count`, on two threads.
+pub(crate) fn each(count: usize, check: impl Fn(usize) + Sync) {
+    let next = AtomicUsize::new(0);
+    std::thread::scope(|scope| {
+        for _ in 0..2 {
+            scope.spawn(|| {
+                while let Some(at) = Some(next.fetch_add(1, Ordering::Relaxed)).filter(|at| *at < count) {
+                    check(at);
+                }
+            });
+        }
+    });
 }
 
 /// Copies a folder without build output and runs.

@@ -1,5 +1,5 @@
 //! The commands of the repository: `cargo xtask components | jail | pytest | agents | attacks | ordinary | projects | demo | test |
-//! numbers | ci`.
+//! soak | numbers | ci`.
 //!
 //! Only this program builds components: no `build.rs` compiles or downloads anything. Every command works on a new machine, with
 //! rustup's `wasm32-wasip2` or, if that cannot be downloaded, with a standard library built from its source.
@@ -21,6 +21,7 @@ mod process;
 mod projects;
 mod pytest;
 mod rustc;
+mod soak;
 mod sources;
 mod sysroot;
 mod timing;
@@ -49,6 +50,8 @@ usage: cargo xtask COMMAND
   demo          build everything and run examples/quickstart
   test [ARG…]   build components and pytest, then run all tests, with bubblewrap from the Debian mirror where
                 the machine has none; ARGs go to `cargo test`
+  soak [ROUNDS] kill random processes of a run at random moments in each round (1000 by default), and print what was killed, lost and
+                duplicated; the tests run 50 rounds
   mutants CRATE [FILE…]
                 change the code of a crate, such as `state`, in small ways and print the changes that its tests do not detect;
                 takes seconds for each of hundreds of changes
@@ -83,6 +86,7 @@ fn dispatch(arguments: &[String]) -> Step {
         "ordinary" => ordinary::run(&rest.iter().map(String::as_str).collect::<Vec<_>>()),
         "projects" => projects::run(rest),
         "demo" if rest.is_empty() => demo::run(),
+        "soak" if rest.len() < 2 => soak::run(rest.first()).map(|()| ExitCode::SUCCESS),
         "test" => gate::test(rest),
         "mutants" if !rest.is_empty() => mutants::run(&rest[0], &rest[1..]),
         "numbers" if rest.len() < 2 => numbers::run(rest.first()),

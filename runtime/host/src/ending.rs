@@ -4,6 +4,7 @@
 use crate::probe::HostcallSizeError;
 use crate::progress::Claim;
 use crate::stop::Stop;
+use glovebox_jail::exec::ExecError;
 use glovebox_record::{Ending, Failure, FailureClass, FailureCode, LimitName, Limits, Outcome};
 use glovebox_workspace::refusal::escaped;
 use std::fmt::Display;
@@ -48,6 +49,9 @@ pub(crate) fn to_host_failure(error: &Error, circumstances: &ErrorContext<'_>) -
             Stop::Canceled => canceled(),
         };
     }
+    if let Some(killed @ ExecError::Killed) = error.downcast_ref::<ExecError>() {
+        return sandbox_lost(killed);
+    }
     if matches!(error.downcast_ref::<ResourceTableError>(), Some(ResourceTableError::Full)) {
         return limit_hit(LimitName::Resources, circumstances.limits);
     }
@@ -74,6 +78,12 @@ pub(crate) fn limit_hit(name: LimitName, limits: &Limits) -> CallEnd {
         Ending::LimitHit(name.to_string()),
         Failure::new(FailureClass::Budget, FailureCode::limit(name.as_str()), reason),
     )
+}
+
+/// Returns the end of a call whose sandbox was killed.
+fn sandbox_lost(killed: &ExecError) -> CallEnd {
+    let failure = Failure::new(FailureClass::Transient, FailureCode::SANDBOX_LOST, killed.to_string());
+    CallEnd::by_host(Ending::SandboxLost, failure)
 }
 
 /// Returns the failure of a canceled call.

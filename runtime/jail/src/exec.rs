@@ -107,7 +107,11 @@ pub enum ExecError {
     /// The command is not allowed or malformed.
     #[error("{0}")]
     Invalid(String),
-    /// The jail has ended, before the command or while it ran.
+    /// The first process of the jail was killed from outside of the jail, and with it everything in the jail. In tier
+    /// `unconfined`, the command itself can do that.
+    #[error("the sandbox's first process was killed by a signal, so the result of the command is unknown")]
+    Killed,
+    /// The jail cannot be used any more.
     #[error("the sandbox of the stage has ended: {0}")]
     Lost(&'static str),
     /// Some processes of the command could not be killed in time.

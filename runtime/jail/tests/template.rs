@@ -5,10 +5,10 @@
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on stops there")]
 
-use glovebox_jail::exec::{Command, Exit, Program};
+use glovebox_jail::exec::{Command, ExecError, Exit, Program};
 use glovebox_jail::jail::{ExecPolicy, Jail, JailSetting, Source, probe_tier, wait_for_cleanup};
 use glovebox_record::path::ScopePath;
-use glovebox_record::{Limits, Network, Tier};
+use glovebox_record::{CommandEnding, Limits, Network, Tier};
 use glovebox_workspace::tree::remove_all;
 use rustix::process::{Pid, Signal, kill_process};
 use std::fs;
@@ -188,7 +188,7 @@ fn when_a_template_dies_its_jails_die_and_the_next_jail_opens() {
         send(template, Signal::KILL);
         running.join().unwrap()
     });
-    assert!(lost.is_err() && begin.elapsed() < Duration::from_secs(20), "{lost:?}");
+    assert!(matches!(lost, Err(ExecError::Killed)) && begin.elapsed() < Duration::from_secs(20), "{lost:?}");
     assert!(jail.run(&shell("true"), &AtomicBool::new(false)).is_err(), "a dead jail runs nothing");
     jail.end().unwrap();
     let after = next.open();
@@ -196,6 +196,42 @@ fn when_a_template_dies_its_jails_die_and_the_next_jail_opens() {
     assert!(started().iter().all(|helper| *helper != template) && started().len() == 1);
     after.end().unwrap();
     assert!(!stage.at("upper/late").exists());
+}
+
+/// Returns the first process of the only jail of a template.
+fn first_process(template: i32) -> i32 {
+    let children = fs::read_to_string(format!("/proc/{template}/task/{template}/children")).unwrap();
+    let [first] = children.split_whitespace().collect::<Vec<_>>()[..] else { panic!("{children}") };
+    first.parse().unwrap()
+}
+
+/// The first process is killed while it waits for a command, and while a command runs. Neither is an end of the command.
+#[test]
+fn a_killed_first_process_is_told_from_a_killed_command() {
+    let Some(_turn) = begin() else { return };
+    let stages = [Stage::new(), Stage::new(), Stage::new()];
+    let idle = stages[0].open();
+    assert_eq!(output(&run(&idle, "echo alive")), "alive\n");
+    let [template] = started()[..] else { panic!("{:?}", started()) };
+    let first = first_process(template);
+    send(first, Signal::KILL);
+    wait_until("it is dead", || status(first, "Name").is_none());
+    let lost = idle.run(&shell("true"), &AtomicBool::new(false));
+    assert!(matches!(lost, Err(ExecError::Killed)), "{lost:?}");
+    idle.end().unwrap();
+    let busy = stages[1].open();
+    let lost = std::thread::scope(|threads| {
+        let running = threads.spawn(|| busy.run(&shell("echo x > ran; sleep 50"), &AtomicBool::new(false)));
+        wait_until("the command runs", || stages[1].at("upper/ran").exists());
+        send(first_process(template), Signal::KILL);
+        running.join().unwrap()
+    });
+    assert!(matches!(lost, Err(ExecError::Killed)), "{lost:?}");
+    busy.end().unwrap();
+    let jail = stages[2].open();
+    let exit = run(&jail, "kill -KILL $$");
+    assert_eq!((exit.how, exit.code), (CommandEnding::Signaled, Some(9)));
+    jail.end().unwrap();
 }
 
 /// A template that does not answer costs time but no safety: the jail is built by a separate helper.

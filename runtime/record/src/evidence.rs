@@ -30,6 +30,8 @@ pub enum Ending {
     Canceled,
     /// The component could not be instantiated.
     NotLinked(String),
+    /// The first process of the sandbox was killed while a command of the call ran. No change is kept.
+    SandboxLost,
 }
 
 /// A limit and how much of it was used.

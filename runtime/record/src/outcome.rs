@@ -141,6 +141,8 @@ codes! {
     REQUIRED_TOOL = "host/required_tool_node";
     /// The disk of the run became full.
     RUN_DISK_FULL = "host/disk_full";
+    /// The first process of the stage's sandbox was killed.
+    SANDBOX_LOST = "host/sandbox_lost";
     /// The host itself failed.
     HOST_FAULT = "host/fault";
     /// The stage knew text of a hold-out that it must not see.

@@ -14,7 +14,7 @@ use crate::runs::changes;
 use crate::runs::journal;
 use crate::runs::recorded;
 use crate::runs::start_at;
-use crate::runs::takeover::Watch;
+use crate::runs::takeover::{self, Watch};
 use crate::runs::{self, RunFolder};
 use crate::terminal::progress::{ProgressFormat, Reporter};
 use crate::terminal::visible;
@@ -122,13 +122,21 @@ fn refuse_running(run: &RunFolder) -> Result<(), Stop> {
     if Watch::new(run).wait() {
         return Ok(());
     }
-    let records = journal::read(run)?.records;
-    let worker = records.iter().rev().find_map(|Record { event, .. }| {
-        let of_claim = event.stage_started().map(|started| &started.worker);
-        of_claim.or_else(|| event.run_resumed().map(|resumed| &resumed.worker))
-    });
-    let worker = worker.map(|worker| format!(" (`{}`)", visible::line(worker))).unwrap_or_default();
-    Err(Stop::new(Exit::Transient, format!("run `{}` is running: another process{worker} drives it", run.id))
+    Err(running(run)?)
+}
+
+/// Returns the error for a run that another process drives, with the name of that process.
+fn running(run: &RunFolder) -> Result<Stop, Stop> {
+    let worker = match takeover::driver(run) {
+        // The process may not have recorded its resume yet.
+        Some(process) => Some(format!("pid-{process}")),
+        None => journal::read(run)?.records.iter().rev().find_map(|Record { event, .. }| {
+            let of_claim = event.stage_started().map(|started| &started.worker);
+            of_claim.or_else(|| event.run_resumed().map(|resumed| &resumed.worker)).cloned()
+        }),
+    };
+    let worker = worker.map(|worker| format!(" (`{}`)", visible::line(&worker))).unwrap_or_default();
+    Ok(Stop::new(Exit::Transient, format!("run `{}` is running: another process{worker} drives it", run.id))
         .with_help("wait until it ends with `glovebox attach`, or end it with `glovebox pause` or `glovebox cancel`"))
 }
 
@@ -143,7 +151,12 @@ async fn continue_run(
     let dir = drive::open_dir(folder, user_key::to_verify()?)?;
     let reporter = Reporter::new(format, &executor.plan.pipeline);
     let opened = Run::open(dir, executor, verified, terms).await;
-    let mut run = opened.map_err(|error| drive::stop(folder, &error))?;
+    let mut run = match opened {
+        Ok(run) => run,
+        // Another process took the run over since it was found to be idle.
+        Err(_) if runs::is_live(folder) => return Err(running(folder)?),
+        Err(error) => return Err(drive::stop(folder, &error)),
+    };
     if !run.had_ended() {
         drive::drive(&mut run, folder, reporter, present).await?;
     }

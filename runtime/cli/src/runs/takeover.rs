@@ -64,7 +64,7 @@ impl<'a> Watch<'a> {
 }
 
 /// Returns the process that holds the run's lock, if this process can see it.
-fn driver(run: &RunFolder) -> Option<Pid> {
+pub fn driver(run: &RunFolder) -> Option<Pid> {
     let file = regular_file::open(&run.path.join(OWNER_FILE), Links::Within(&run.path)).ok()?;
     // The bytes that SQLite locks begin at 1 GiB.
     let any = Flock { start: 1 << 30, length: 1024, ..Flock::from(FlockType::WriteLock) };

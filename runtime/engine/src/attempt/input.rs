@@ -13,7 +13,7 @@ use glovebox_pipeline::planning::PlanRequirements;
 use glovebox_plan::plan::{Binding, Plan};
 use glovebox_plan::verify::{ContextBase, Role};
 use glovebox_record::Digest;
-use glovebox_state::decide::is_infra;
+use glovebox_state::decide::is_of_machine;
 use glovebox_state::run_state::Branch;
 
 /// Prefixes of the engine's context keys, without and with `context.`. No stage gets these keys.
@@ -44,8 +44,8 @@ impl<B: BlobStore + 'static> Workbench<B> {
             input.context.retain(|key, _| !HOLDOUT_KEYS.contains(&key.as_str()));
         }
         // No stage is asked to fix a failure of the machine.
-        let is_infra = assignment.branch.last_failure.as_ref().is_some_and(is_infra);
-        if let Some(failed) = assignment.branch.last_failed.as_ref().filter(|_| !is_infra) {
+        let is_of_machine = assignment.branch.last_failure.as_ref().is_some_and(is_of_machine);
+        if let Some(failed) = assignment.branch.last_failed.as_ref().filter(|_| !is_of_machine) {
             let is_withheld = self.is_withheld(&failed.stage());
             input.extra.extend(feedback::feedback(failed, &*self.blobs, is_withheld)?);
             if is_withheld {

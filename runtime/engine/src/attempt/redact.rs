@@ -98,6 +98,8 @@ fn redacted(fact: &StageFinished, failure: Failure) -> Failure {
             format!("{}{WITHHELD}", super::GUARDRAIL)
         }
         None if code == FailureCode::CANCELED => "the run was asked to stop".to_owned(),
+        // The text of the host, which contains nothing of the stage.
+        None if code == FailureCode::SANDBOX_LOST => failure.reason,
         None if code == FailureCode::HOLDOUT_LEAK => super::leak_check::LeakSource::File.reason(),
         None => WITHHELD.to_owned(),
     };

@@ -99,7 +99,7 @@ impl From<ExecError> for CommandError {
     fn from(problem: ExecError) -> Self {
         let code = match &problem {
             // Surviving processes could still write to the files.
-            ExecError::Survivors { .. } | ExecError::Lost(_) => {
+            ExecError::Survivors { .. } | ExecError::Killed | ExecError::Lost(_) => {
                 return CommandError::End(wasmtime::Error::new(problem));
             }
             ExecError::NotFound(_) => ErrorCode::NotFound,

@@ -22,6 +22,7 @@ use glovebox_record::{CommandEnding, LimitName};
 use rustix::fs::{Mode, OFlags, open};
 use rustix::io::Errno;
 use rustix::pipe::{PipeFlags, pipe_with};
+use std::io::{self, ErrorKind};
 use std::os::fd::{AsFd, OwnedFd};
 use std::sync::PoisonError;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -116,7 +117,9 @@ pub(super) fn run_request(jail: &Jail, invocation: Invocation<'_>) -> Result<Exi
         if is_first { GroupUsage::default() } else { group.usage() }
     });
     let descriptors = [theirs[0].as_fd(), theirs[1].as_fd(), theirs[2].as_fd()];
-    held.send(&invocation.request, &descriptors).map_err(io_error("send the request to the jail helper"))?;
+    if let Err(error) = held.send(&invocation.request, &descriptors) {
+        return Err(not_sent(jail, held, error));
+    }
     drop(theirs);
     let watchdog = Watchdog::new().map_err(io_error("watch the command"))?;
     let (canceled, timeout) = (invocation.canceled, invocation.timeout);
@@ -321,7 +324,7 @@ impl<'d> CommandDriver<'d> {
     fn send(&self, request: &Request) -> Result<(), ExecError> {
         match self.control.send(request, &[]) {
             // The helper has ended. The closed socket reports it next.
-            Err(error) if error.kind() == std::io::ErrorKind::BrokenPipe => Ok(()),
+            Err(error) if error.kind() == ErrorKind::BrokenPipe => Ok(()),
             other => other.map_err(io_error("send a request to the jail helper")),
         }
     }
@@ -358,9 +361,7 @@ fn return_control(
     // A helper without a namespace kills the remaining processes when its socket is closed.
     drop(held);
     match jail.await_death() {
-        Ok(()) if survivors == 0 && outcome.stop.is_none() && !is_out_of_memory(jail, before) => {
-            Err(ExecError::Lost("its first process died while the command ran"))
-        }
+        Ok(()) if survivors == 0 && outcome.stop.is_none() && !is_out_of_memory(jail, before) => Err(ExecError::Killed),
         Ok(()) if survivors == 0 => Ok(outcome),
         Ok(()) | Err(JailError::Survivors(_)) => {
             Err(ExecError::Survivors { count: survivors.max(1) as usize, waited: jail.policy.kill_max })
@@ -368,6 +369,16 @@ fn return_control(
         Err(JailError::Io { source, .. }) => Err(ExecError::Io { act: "end the command", source }),
         Err(_) => Err(ExecError::Lost("the jail helper did not confirm the end of its processes")),
     }
+}
+
+/// Returns the error for a request that could not be sent. A closed socket means that the first process was killed while
+/// the jail waited for a request.
+fn not_sent(jail: &Jail, held: Control, error: io::Error) -> ExecError {
+    drop(held);
+    if !matches!(error.kind(), ErrorKind::BrokenPipe | ErrorKind::ConnectionReset) {
+        return io_error("send the request to the jail helper")(error);
+    }
+    jail.await_death().map_or(ExecError::Lost("the jail helper did not confirm its end"), |()| ExecError::Killed)
 }
 
 /// Returns true if the control group has killed a process because of the memory limit since `before`.

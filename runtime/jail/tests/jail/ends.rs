@@ -1,7 +1,7 @@
 //! How commands end: by exit, by a timeout, or with this program, and that none of their processes is left.
 
 use super::fixture::{Fixture, argv, assert_silent, each, never, output, shell, tiers};
-use glovebox_jail::exec::Command;
+use glovebox_jail::exec::{Command, ExecError};
 use glovebox_jail::jail::{ExecPolicy, cancel};
 use glovebox_jail::lazy_jail::{LazyJail, START_OVERS_MAX, StartOverError};
 use glovebox_record::{CommandEnding, Tier};
@@ -196,7 +196,7 @@ fn a_jail_that_lost_its_first_process_says_so() {
         fixture.witness_inside()
     );
     let lost = jail.run(&shell(&script), &never());
-    assert!(lost.is_err(), "{lost:?}");
+    assert!(matches!(lost, Err(ExecError::Killed)), "{lost:?}");
     assert!(jail.run(&argv(&["true"]), &never()).is_err());
     // Only a control group lists the processes that a killed helper leaves. In this tier, no other mechanism finds
     // them.

@@ -5,8 +5,8 @@
 use super::{Attempt, FailedCommand, NodeId, Recoverable, Task, time_format};
 use glovebox_record::spend::Money;
 use glovebox_record::{
-    Artifact, Ending, FileChange, LimitUse, LivenessTotals, Outcome, Receipt, Refusal, RefusedChange, Session,
-    SteeringDelivery, StoredOutput, StoredValue, Tokens, ToolCall, Traffic, Unmatched,
+    Artifact, Ending, FailureCode, FileChange, LimitUse, LivenessTotals, Outcome, Receipt, Refusal, RefusedChange,
+    Session, SteeringDelivery, StoredOutput, StoredValue, Tokens, ToolCall, Traffic, Unmatched,
 };
 use jiff::Timestamp;
 use schemars::JsonSchema;
@@ -249,6 +249,11 @@ impl StageFinished {
     /// Returns the disallowed writes that a person may allow.
     pub fn proposed(&self) -> impl Iterator<Item = &FileChange> {
         self.files.recoverable.iter().flat_map(|recoverable| recoverable.proposed.iter().map(|write| &write.change))
+    }
+
+    /// Returns true if the attempt failed because its sandbox was killed.
+    pub fn has_lost_sandbox(&self) -> bool {
+        self.outcome.failure.as_ref().is_some_and(|failure| failure.code == FailureCode::SANDBOX_LOST)
     }
 
     /// Returns true if the visit ends with this attempt.

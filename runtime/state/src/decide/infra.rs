@@ -1,4 +1,4 @@
-//! Failures of the machine that a verifier found: they are repeated, and no stage is asked to fix them
+//! Failures of the machine: no stage is asked to fix them. Those that a verifier found are repeated
 //! (decision infra-failures-are-not-fixed).
 
 use super::BranchDecision;
@@ -11,8 +11,13 @@ use glovebox_record::{Failure, FailureCode, Outcome};
 pub(super) const RETRIES: u32 = 2;
 
 /// Returns true for a failure of the machine that a verifier found.
-pub fn is_infra(failure: &Failure) -> bool {
+pub(super) fn is_infra(failure: &Failure) -> bool {
     failure.code == FailureCode::VERIFY_INFRA
+}
+
+/// Returns true for a failure of the machine, whoever found it. No stage is asked to fix it.
+pub fn is_of_machine(failure: &Failure) -> bool {
+    is_infra(failure) || failure.code == FailureCode::SANDBOX_LOST
 }
 
 impl BranchDecision<'_> {

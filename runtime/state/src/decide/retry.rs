@@ -4,7 +4,8 @@
 //! The decision is made once, before the attempt is appended, and is part of the attempt's record. These rules are not
 //! evaluated again.
 
-use super::infra::{self, is_infra};
+use super::infra::{self, is_infra, is_of_machine};
+use super::lost_sandbox;
 use super::no_change::{self, Ruling};
 use super::{verification, verify_limits};
 use crate::run_state::{Branch, RunState, is_of_budget};
@@ -39,10 +40,11 @@ pub fn finalize_attempt(
     };
     let stopping = stopping || branch.canceled.is_some() || state.canceled.is_some();
     let may_repeat = |ordinal: u32| {
-        let counted = ordinal.saturating_sub(no_change::repeated(node, branch));
-        counted < attempts_max(pipeline, node, &finished.outcome)
+        let uncounted = no_change::repeated(node, branch) + lost_sandbox::repeated(node, branch, finished);
+        ordinal.saturating_sub(uncounted) < attempts_max(pipeline, node, &finished.outcome)
     };
     let is_repeated = match ruling {
+        Ruling::Open if lost_sandbox::is_first(node, branch, finished) => true,
         Ruling::Open => repeated(branch, finished).is_some_and(may_repeat),
         Ruling::Repeated => true,
         Ruling::Refused => false,
@@ -99,8 +101,8 @@ fn repeated(branch: &Branch, finished: &StageFinished) -> Option<u32> {
     }
 }
 
-fn repeats_verification(finished: &StageFinished) -> bool {
-    finished.attempt.task.work == Work::Verify && finished.outcome.failure.as_ref().is_some_and(is_infra)
+pub(super) fn repeats_verification(finished: &StageFinished) -> bool {
+    finished.attempt.task.work == Work::Verify && finished.outcome.failure.as_ref().is_some_and(is_of_machine)
 }
 
 /// Returns the failure if the node has used up its `max_steps`.

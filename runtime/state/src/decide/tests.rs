@@ -9,6 +9,7 @@ mod failure_source;
 mod gates;
 mod human;
 mod infra;
+mod lost_sandbox;
 mod merge;
 mod model;
 mod no_change;

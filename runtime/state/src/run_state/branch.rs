@@ -292,6 +292,7 @@ impl Branch {
             let is_new = visit > history.visits;
             history.counted = history.counted.saturating_add(u32::from(is_new));
             history.unchanged = if is_new { 0 } else { history.unchanged };
+            history.lost_sandbox = history.lost_sandbox.filter(|_| !is_new);
             history.visits = visit;
         });
         self.stand_at(node);
@@ -324,6 +325,8 @@ impl Branch {
             history.turns = history.turns.saturating_add(u64::from(finished.model.turns_used));
             let is_repeated = finished.follow_up.no_change && finished.follow_up.retrying && !is_verification;
             history.unchanged = history.unchanged.saturating_add(u32::from(is_repeated));
+            let is_lost = finished.follow_up.retrying && finished.has_lost_sandbox();
+            history.lost_sandbox = history.lost_sandbox.or(is_lost.then_some(finished.attempt.task.work));
         });
         finished.files.changes.iter().for_each(|change| self.note_change(node, change));
         self.abandon_attempt();

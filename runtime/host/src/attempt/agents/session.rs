@@ -232,7 +232,9 @@ impl Attempt {
         self.keep_output("program.stderr.log", error.kept());
         let exit = match exit {
             Ok(exit) => exit,
-            Err(problem @ (ExecError::Survivors { .. } | ExecError::Lost(_))) => return Err(Error::new(problem)),
+            Err(problem @ (ExecError::Survivors { .. } | ExecError::Killed | ExecError::Lost(_))) => {
+                return Err(Error::new(problem));
+            }
             Err(ExecError::NotFound(program)) => {
                 let reason = format!("configured {title} executable not found: {program}");
                 return Ok(failure(failed(FailureClass::Deterministic, "agent/not-found", reason)));

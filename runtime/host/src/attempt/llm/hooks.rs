@@ -170,7 +170,9 @@ impl Attempt {
         let _call = self.call.observer.pulse().tool_call();
         let mut exit = match self.call.ticker.while_guest_waits(|| jail.run(&command, &self.call.canceled)) {
             Ok(exit) => exit,
-            Err(problem @ (ExecError::Survivors { .. } | ExecError::Lost(_))) => return Err(Error::new(problem)),
+            Err(problem @ (ExecError::Survivors { .. } | ExecError::Killed | ExecError::Lost(_))) => {
+                return Err(Error::new(problem));
+            }
             Err(problem) => return Ok(Err(problem.to_string())),
         };
         shorten(&mut exit.stdout, self.call.limits.command_output_bytes);

@@ -2,7 +2,7 @@
 
 use super::repetition::{Repetition, SignatureCounts};
 use super::verify_failures::VerifyFailures;
-use glovebox_journal::event::Digest;
+use glovebox_journal::event::{Digest, Work};
 use glovebox_record::{Failure, Outcome};
 use std::sync::Arc;
 
@@ -28,6 +28,8 @@ pub struct NodeHistory {
     pub attempts: u32,
     /// Number of attempts of the last visit that were repeated because they changed nothing.
     pub unchanged: u32,
+    /// The part of the last visit whose attempt was repeated because its sandbox was lost; `None` if none was.
+    pub lost_sandbox: Option<Work>,
     /// Number of model turns of all attempts and verifications, which is the position in a script.
     pub turns: u64,
     /// Number of visits that ended with the same failure as the last visit.

@@ -35,7 +35,8 @@ impl VerifyFailures {
     /// Returns the failures after one more attempt, or `None` if the verification passed.
     pub(crate) fn after(before: Option<&Arc<Self>>, at: Timestamp, finished: &StageFinished) -> Option<Arc<Self>> {
         let outcome = &finished.outcome;
-        let is_cut = was_cut(finished) || outcome.failure.as_ref().is_some_and(is_bound_of_run);
+        let is_lost = finished.has_lost_sandbox() && finished.follow_up.retrying;
+        let is_cut = is_lost || was_cut(finished) || outcome.failure.as_ref().is_some_and(is_bound_of_run);
         match outcome.status {
             Status::Success | Status::PartialSuccess => return None,
             Status::Fail | Status::Retry if !is_cut => {}
