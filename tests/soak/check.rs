@@ -140,7 +140,10 @@ fn check_left(round: &mut Round) {
     if round.result.has_begun {
         let run = round.bench.run_folder("r");
         left.extend(["stage", "live", "exchanges"].iter().flat_map(|name| files(&run.join(name))));
-        let beside = |name: &String| name.contains("/.") && name.ends_with(".new");
+        let planted = &round.planted;
+        let beside = |name: &String| {
+            name.contains("/.") && name.ends_with(".new") && !planted.iter().any(|path| path == Path::new(name))
+        };
         left.extend(entries(&run).into_iter().filter(beside));
         // Groups of a killed engine are removed by the next one.
         let engines = &round.engines;

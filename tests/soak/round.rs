@@ -57,6 +57,8 @@ pub(super) struct Round {
     /// The descendants of engines at the moments of the kills.
     pub(super) seen: BTreeSet<Process>,
     pub(super) engines: Vec<u32>,
+    /// Temporary files that this test has written. A resume replaces them only if it writes the file that they stand for.
+    pub(super) planted: Vec<PathBuf>,
     pub(super) result: RoundResult,
 }
 
@@ -70,9 +72,9 @@ impl Round {
         let bench = bench();
         std::fs::create_dir(bench.outside().join("tmp")).unwrap();
         let kills_left = if dice.below(3) == 0 { 2 + dice.below(3) } else { 1 };
-        let (outputs, seen, engines) = (Vec::new(), BTreeSet::new(), Vec::new());
+        let (outputs, seen, engines, planted) = (Vec::new(), BTreeSet::new(), Vec::new(), Vec::new());
         let result = RoundResult::default();
-        Self { bench, number, dice, kills_left, may_kill_sandbox: true, outputs, seen, engines, result }
+        Self { bench, number, dice, kills_left, may_kill_sandbox: true, outputs, seen, engines, planted, result }
     }
 
     /// Plays the round and checks how it ended. `whole` is the time of an undisturbed run.
@@ -93,6 +95,10 @@ impl Round {
     /// Runs an engine until it ends or is killed. Returns the command that continues the run, if one does.
     fn drive(&mut self, words: &[&str], whole: Duration) -> Option<&'static [&'static str]> {
         let mut engine = self.start(words);
+        // Most moments are after the first record, however long the machine takes to start a program.
+        if self.kills_left > 0 && self.dice.below(8) > 0 {
+            self.await_record(&mut engine);
+        }
         let status = loop {
             let moment = whole.mul_f64(self.dice.below(1000) as f64 / 1000.0);
             let wait = if self.kills_left == 0 { ENGINE_MAX } else { moment };
@@ -137,6 +143,12 @@ impl Round {
         let engine = engine.spawn().unwrap();
         self.engines.push(engine.id());
         engine
+    }
+
+    /// Waits until the engine has printed something or has ended.
+    fn await_record(&self, engine: &mut Child) {
+        let output = self.outputs.last().unwrap();
+        while std::fs::metadata(output).unwrap().len() == 0 && ends_within(engine, NAP).is_none() {}
     }
 
     fn errors(&self) -> PathBuf {
@@ -229,6 +241,7 @@ impl Round {
         let is_cut = self.dice.below(2) == 0;
         let beside = file.with_file_name(format!(".{}.new", file.file_name().unwrap().to_str().unwrap()));
         std::fs::write(if is_cut { &file } else { &beside }, part).unwrap();
+        self.planted.extend((!is_cut).then_some(beside));
         self.result.damaged += 1;
     }
 }
