@@ -23,6 +23,31 @@ fn kinds(bench: &Workbench, run: &str) -> Vec<String> {
     records.map(|record| record["event"]["kind"].as_str().unwrap().to_owned()).collect()
 }
 
+/// Describes the exit of a branch.
+fn exit(exited: &Value) -> String {
+    assert!(!exited["reason"].as_str().unwrap().is_empty(), "{exited}");
+    [&exited["branch"], &exited["node"], &exited["point"]].map(|field| field.as_str().unwrap()).join(" ")
+}
+
+/// A used up limit of the run says where each branch stood, as a cancellation does.
+#[test]
+fn a_limit_of_the_run_names_the_exit_of_each_branch_before_its_end() {
+    let bench = Workbench::with_pipeline(&fork("max_wall_time=\"2s\"", "test -f go || sleep 60", "true"));
+    bench.glovebox(&["run", "--run-id", "r"]).ends(5).says("maximum wall time");
+    let text = bench.run_text("r", "progress.ndjson");
+    let events: Vec<Value> =
+        text.lines().map(|line| serde_json::from_str::<Value>(line).unwrap()["event"].take()).collect();
+    let last: Vec<&Value> = events.iter().rev().take(3).collect();
+    assert_eq!(last[0]["kind"], "run.finished");
+    assert_eq!([exit(last[2]), exit(last[1])], ["f-a a in_stage", "main f at_join"]);
+    assert_eq!(last[1]["reason"], last[0]["failure"]["reason"]);
+    // The stage of the branch is executed again.
+    let again = bench.glovebox(&["resume", "r", "--max-wall-time", "4s"]);
+    again.ends(5);
+    let begun = kinds(&bench, "r").iter().filter(|kind| *kind == "stage.started").count();
+    assert_eq!(begun, 3, "the branch that had ended is not executed again");
+}
+
 #[test]
 fn silent_branches_end_a_run_within_the_tolerance_and_a_resume_repeats_them() {
     let waits = "test -f go || sleep 30";
@@ -39,6 +64,10 @@ fn silent_branches_end_a_run_within_the_tolerance_and_a_resume_repeats_them() {
     let silent: Vec<&str> =
         stalled["silent"].as_array().unwrap().iter().map(|one| one["branch"].as_str().unwrap()).collect();
     assert_eq!(silent, ["f-a", "f-b"]);
+    let ended: Vec<Value> = events.collect();
+    let exits: Vec<String> = ended.iter().filter(|event| event["kind"] == "branch.exited").map(exit).collect();
+    assert_eq!(exits, ["f-a a in_stage", "f-b b in_stage", "main f at_join"]);
+    assert_eq!(ended.last().unwrap()["kind"], "run.finished");
     let last = bench.run_json("r", "final.json");
     assert_eq!(
         (&last["status"], last["failure_reason"].as_str().unwrap().contains("stall_watchdog_timeout")),

@@ -85,6 +85,11 @@ impl Turn {
         self.with("when", json!(text))
     }
 
+    /// Names the number of seconds after which the caller may continue.
+    pub(crate) fn resuming_in(self, seconds: u64) -> Self {
+        self.with("retry_after", json!(seconds))
+    }
+
     /// Allows the caller to repeat the request at once.
     pub(crate) fn at_once(self) -> Self {
         self.with("retry_after", json!(0))
@@ -191,6 +196,30 @@ impl Bench {
         run.wait().unwrap();
     }
 
+    /// Starts a run, waits until this holds, and kills the run.
+    pub(crate) fn kill_run_in(&self, holds: &dyn Fn() -> bool) {
+        let mut run = self.start(&["run", "pipeline.dot", "--run-id", "r", "-q"]);
+        let began = Instant::now();
+        while !holds() {
+            assert!(began.elapsed() < Duration::from_secs(60));
+            std::thread::sleep(Duration::from_millis(20));
+        }
+        run.kill().unwrap();
+        run.wait().unwrap();
+    }
+
+    /// Starts a command with the key, without its output.
+    pub(crate) fn start(&self, words: &[&str]) -> Child {
+        let mut command = self.work.bare(words);
+        command.env("FAKE_KEY", KEY).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap()
+    }
+
+    /// Starts a command with the key and with piped output.
+    pub(crate) fn start_piped(&self, words: &[&str]) -> Child {
+        let mut command = self.work.bare(words);
+        command.env("FAKE_KEY", KEY).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap()
+    }
+
     /// As [`Self::kill_run_after`], but interrupts the run with SIGINT.
     pub(crate) fn interrupt_run_after(&self, requests: usize) {
         self.interrupt(self.start_run(requests));
@@ -198,6 +227,11 @@ impl Bench {
 
     /// Interrupts a run with SIGINT and waits for its end.
     pub(crate) fn interrupt(&self, mut run: Child) {
+        self.interrupt_child(&mut run);
+    }
+
+    /// Interrupts a command with SIGINT and waits for its end.
+    pub(crate) fn interrupt_child(&self, run: &mut Child) {
         let sent = Command::new("kill").args(["-INT", &run.id().to_string()]).status();
         assert!(sent.unwrap().success());
         assert_eq!(run.wait().unwrap().code(), Some(130));
@@ -205,8 +239,7 @@ impl Bench {
 
     /// Starts a run and waits until the provider has got this many requests.
     pub(crate) fn start_run(&self, requests: usize) -> Child {
-        let mut run = self.work.bare(&["run", "pipeline.dot", "--run-id", "r", "-q"]);
-        let run = run.env("FAKE_KEY", KEY).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+        let run = self.start(&["run", "pipeline.dot", "--run-id", "r", "-q"]);
         self.asked(requests);
         run
     }

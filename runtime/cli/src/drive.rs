@@ -19,7 +19,7 @@ use cap_std::ambient_authority;
 use cap_std::fs::Dir;
 use glovebox_engine::driver::RunError;
 use glovebox_engine::reserve::is_full;
-use glovebox_engine::run::{HoldoutError, Run, RunDir, Update, WORKSPACE_DIR};
+use glovebox_engine::run::{HoldoutError, Run, RunDir, Update, WORKSPACE_DIR, lacks_space};
 use glovebox_engine::signals::LocalSignals;
 use glovebox_jail::jail::retire_templates;
 use glovebox_journal::ports::PortError;
@@ -98,10 +98,12 @@ pub fn stop(run: &RunFolder, error: &RunError) -> Stop {
         RunError::Workspace(_) | RunError::Ended { .. } | RunError::Canceled { .. } => Exit::Usage,
         RunError::NothingReady(_) | RunError::NotStarted => Exit::Internal,
     };
+    // The space may be free again, because the files of the attempt were removed.
+    let is_full = lacks_space(error) || has_no_space(&run.path);
     let mut message = match error {
         RunError::Ended { .. } => error.to_string(),
         RunError::Canceled { .. } => visible::line(&error.to_string()).into_owned(),
-        _ if exit == Exit::Transient && has_no_space(&run.path) => {
+        _ if exit == Exit::Transient && is_full => {
             let folder = run.path.parent().unwrap_or(&run.path);
             format!("run `{}`: no space is left in `{}`: {error}", run.id, folder.display())
         }
@@ -114,7 +116,7 @@ pub fn stop(run: &RunFolder, error: &RunError) -> Stop {
     }
     let stop = Stop::new(exit, message);
     match error {
-        _ if exit == Exit::Transient && has_no_space(&run.path) => stop.with_help(NO_SPACE),
+        _ if exit == Exit::Transient && is_full => stop.with_help(NO_SPACE),
         RunError::Workspace(_) if run.path.is_dir() && !run.path.join(WORKSPACE_DIR).is_dir() => {
             stop.with_help(format!(
                 "the run's copy of the project was removed; `glovebox fork {} NODE` continues in a new copy",

@@ -18,6 +18,7 @@ mod feedback;
 mod files;
 mod fill_caches;
 mod guardrail;
+mod held;
 mod hooks;
 mod infra;
 mod input;
@@ -51,6 +52,7 @@ pub(crate) use cache_sets::is_checker;
 pub use error::AttemptError;
 pub use guardrail::GUARDRAIL;
 use guardrail::replace;
+pub use held::HeldSpending;
 pub use model::TRANSCRIPT_FILE;
 pub use sandbox::AttemptSandbox;
 pub use session::CONVERSATION_BYTES_MAX;
@@ -58,6 +60,7 @@ pub use session::CONVERSATION_BYTES_MAX;
 use crate::assignment::{Assignment, AttemptResult};
 use crate::holdouts::Holdouts;
 use crate::live::{self, OutputWatch};
+use crate::reserve;
 use crate::run_dir::{LIVE_DIR, LIVENESS_FILE, RunDir, branch_folder};
 use claims::{FilesAtEnd, Statement};
 use glovebox_host::budget::Budget;
@@ -126,6 +129,8 @@ pub struct Workbench<B> {
     pub output_watch: Option<OutputWatch>,
     /// The attempts whose files are being prepared.
     pub preparing: Preparing,
+    /// The spending of attempts that wait for a quota.
+    pub held: HeldSpending,
 }
 
 /// An attempt whose component can be called.
@@ -403,6 +408,7 @@ impl<B: BlobStore + 'static> Workbench<B> {
             cost: report.cost,
             is_estimated: report.is_estimated,
             steered: report.steered,
+            resume_at: report.resume_at,
         };
         let mut fact = StageFinished {
             handler: node.handler.name().to_owned(),
@@ -416,6 +422,7 @@ impl<B: BlobStore + 'static> Workbench<B> {
             ..StageFinished::new(assignment.attempt.clone(), report.outcome)
         };
         infra::classify(&mut fact, self.bound(&assignment.stage())?.1);
+        self.held.note(&fact);
         Ok((fact, statement))
     }
 }
@@ -462,7 +469,12 @@ impl<B: BlobStore> Examine<B> {
         fact: &mut StageFinished,
         statement: &Statement,
     ) -> Result<Option<Box<StatusIngested>>, AttemptError> {
+        // It is measured while the files of the commands still exist.
+        let is_full = has_failed_command(fact) && reserve::is_full(&self.run.dir);
         let taken = sandbox.close().and_then(|closed| {
+            if is_full {
+                return Err(AttemptError::DiskFull(io::ErrorKind::StorageFull.into()));
+            }
             let SubjectsReport { usage: of_subjects, calls, views, .. } = closed.subjects;
             closed.spent.into_iter().chain(of_subjects).for_each(|spent| usage::of_jail(spent, fact));
             subject::receipts(calls, fact);
@@ -569,6 +581,11 @@ impl<B: BlobStore> Examine<B> {
             report.kept.into_iter().map(|kept| RefusedChange { path: kept.path, reason: kept.reason }).collect();
         Ok(())
     }
+}
+
+/// Returns true if the attempt failed and one of its commands did.
+fn has_failed_command(fact: &StageFinished) -> bool {
+    !fact.outcome.status.satisfies_gate() && fact.commands.receipts.iter().any(|receipt| !receipt.passed())
 }
 
 /// Returns true if neither the attempt nor any of its commands was killed.

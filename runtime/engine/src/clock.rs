@@ -53,6 +53,12 @@ impl RunClock {
         }
     }
 
+    /// Converts a time of the machine's clock, which may have been set since the run was started.
+    pub fn converted(&self, at: Timestamp) -> Timestamp {
+        let ahead = self.now().duration_since(Timestamp::now());
+        if ahead.abs() > STEP_MIN { at.saturating_add(ahead).unwrap_or(at) } else { at }
+    }
+
     /// Returns the time until `due`, or `None` if that has come.
     pub fn left(&self, due: Timestamp) -> Option<Duration> {
         Duration::try_from(due.duration_since(self.now())).ok().filter(|left| !left.is_zero())
@@ -73,6 +79,18 @@ fn uptime() -> SignedDuration {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_time_of_a_clock_that_was_set_is_as_far_away_as_before() {
+        let hour = SignedDuration::from_hours(1);
+        let soon = Timestamp::now().checked_add(hour).unwrap();
+        assert_eq!(RunClock::start().converted(soon), soon);
+        for set in [hour, -hour] {
+            let clock = RunClock::start_at(Timestamp::now().checked_add(set).unwrap());
+            let left = clock.converted(soon).duration_since(clock.now());
+            assert!((hour - left).abs() < SignedDuration::from_mins(1), "{left}");
+        }
+    }
 
     #[test]
     fn it_counts_from_its_beginning_and_never_goes_back() {

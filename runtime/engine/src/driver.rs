@@ -11,6 +11,7 @@ mod commit;
 mod expiry;
 mod heartbeat;
 mod people;
+mod quota;
 mod stall;
 mod stops;
 #[cfg(test)]
@@ -37,7 +38,7 @@ use glovebox_journal::ports::{ClaimQueue, Delivery, Next, PortError, RunLog, Sig
 use glovebox_pipeline::ir::Pipeline;
 use glovebox_record::Failure;
 use glovebox_record::no_change::NoChangeRule;
-use glovebox_state::decide::{failed, finalize_attempt, next_due, out_of_time};
+use glovebox_state::decide::{failed, finalize_attempt, next_due, out_of_time, with_exits};
 use glovebox_state::evidence::Replay;
 use glovebox_state::run_state::{OpenTask, PendingDecisions, RunState};
 use jiff::Timestamp;
@@ -210,9 +211,11 @@ impl<J: RunLog + ClaimQueue, S: Signals, F: Follow> Driver<'_, J, S, F> {
                     }
                 };
                 let arrival = match self.held(arrival) {
-                    Ok((held, branch)) => {
-                        stops.forget(&branch);
-                        inbox.hold(held);
+                    Ok(held) => {
+                        stops.forget(held.branch());
+                        let records = self.hold(held, &mut inbox).await?;
+                        stops.tell(&records);
+                        self.follower.appended(&records).map_err(RunError::Project)?;
                         continue;
                     }
                     Err(arrival) => arrival,
@@ -359,8 +362,10 @@ impl<J: RunLog + ClaimQueue, S: Signals, F: Follow> Driver<'_, J, S, F> {
     }
 
     async fn end(&mut self, end: Event) -> Result<Vec<Record>, RunError> {
-        let end = [end];
-        let committed = self.append(|state| state.verdict.is_none().then(|| Batch::of_run(state, &end)));
+        let committed = self.append(|state| {
+            let is_wanted = state.verdict.is_none();
+            is_wanted.then(|| Batch::of_run(state, &with_exits(state, end.clone())))
+        });
         Ok(committed.await?.records)
     }
 
@@ -459,6 +464,10 @@ impl<J: RunLog, S, F: Follow> Driver<'_, J, S, F> {
         let again =
             |open: &OpenTask| StageReady { task: open.task.clone(), ordinal: open.ordinal, due_at: open.due_at };
         events.extend(waiting.map(again).map(Event::StageReady));
+        // A person who resumes a paused run has a reason to try at once.
+        let paused = Some(&self.replay.state).filter(|state| continues && state.paused);
+        let held = paused.into_iter().flat_map(RunState::waiting_for_quota).map(|(open, _)| again(open));
+        events.extend(held.map(|ready| Event::StageReady(StageReady { due_at: None, ..ready })));
         let seq = self.replay.state.seq;
         let resumed = self.append(|state| {
             // The pending decisions were read from the journal. If another driver has appended since, it has taken the run over.

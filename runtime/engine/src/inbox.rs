@@ -64,6 +64,8 @@ pub struct Inbox {
     steering: VecDeque<GivenSteering>,
     pause: Option<String>,
     held: Option<HeldStage>,
+    /// The time at which the held stage would have been executed again. `None` if its provider named none.
+    resume_at: Option<Timestamp>,
     /// True if a person was at the terminal and has left. Then no default is used instead of the person's answer.
     has_left: bool,
     problem: Option<String>,
@@ -91,15 +93,17 @@ impl Inbox {
     }
 
     /// Asks the run to pause, because a stage needs something from a person.
-    pub(crate) fn hold(&mut self, held: HeldStage) {
-        self.held.get_or_insert(held);
+    pub(crate) fn hold(&mut self, held: HeldStage, resume_at: Option<Timestamp>) {
+        if self.held.is_none() {
+            (self.held, self.resume_at) = (Some(held), resume_at);
+        }
     }
 
     /// Returns the event for a pause: who asked for it, why an answer was not accepted, and which stage needs something
     /// from a person.
     pub(crate) fn take_pause(&mut self) -> RunPaused {
         let (by, problem) = (self.pause.take(), self.problem.take());
-        RunPaused { by, questions: Vec::new(), problem, held: self.held.take() }
+        RunPaused { by, questions: Vec::new(), problem, held: self.held.take(), resume_at: self.resume_at.take() }
     }
 
     /// Returns true if this process waits for an answer instead of ending: a person is at the terminal, or the question's

@@ -2,7 +2,7 @@
 //! still be recorded and `final.json` be written.
 
 use crate::run_dir::RunDir;
-use cap_std::fs::{File, OpenOptions};
+use cap_std::fs::{Dir, File, OpenOptions};
 use rustix::fs::{FallocateFlags, fallocate, fstatvfs};
 use rustix::io::Errno;
 use std::io::{self, Write};
@@ -17,20 +17,36 @@ const RESERVE_BYTES: u64 = 256 << 10;
 /// Minimum free space in bytes; with less, the file system counts as full. A step of a run may need that much.
 const SPACE_MIN: u64 = 1 << 20;
 
-/// Reserves the space.
-///
-/// # Errors
-///
-/// Returns the system's error, for example if there is not enough space.
-pub(crate) fn keep(run: &RunDir) -> io::Result<()> {
-    // A file of a killed run, or whatever else has the name.
-    release(run);
-    let mut file = run.dir.open_with(RESERVE_FILE, OpenOptions::new().write(true).create_new(true))?;
-    let filled = fill(&mut file);
-    if filled.is_err() {
-        release(run);
+/// Reserved space. It is given back when the value is dropped, on whichever path a process stops driving the run.
+pub(crate) struct Reserve(Dir);
+
+impl Reserve {
+    /// Reserves the space.
+    ///
+    /// # Errors
+    ///
+    /// Returns the system's error, for example if there is not enough space.
+    pub(crate) fn keep(run: &RunDir) -> io::Result<Self> {
+        let reserve = Self(run.dir.try_clone()?);
+        // A file of a killed run, or whatever else has the name.
+        reserve.release();
+        fill(&mut reserve.0.open_with(RESERVE_FILE, OpenOptions::new().write(true).create_new(true))?)?;
+        Ok(reserve)
     }
-    filled
+
+    fn release(&self) {
+        if let Err(error) = self.0.remove_file(RESERVE_FILE)
+            && error.kind() != io::ErrorKind::NotFound
+        {
+            tracing::warn!(%error, "`{RESERVE_FILE}` was not removed");
+        }
+    }
+}
+
+impl Drop for Reserve {
+    fn drop(&mut self) {
+        self.release();
+    }
 }
 
 fn fill(file: &mut File) -> io::Result<()> {
@@ -41,15 +57,6 @@ fn fill(file: &mut File) -> io::Result<()> {
             (0..RESERVE_BYTES / zeros.len() as u64).try_for_each(|_| file.write_all(&zeros))
         }
         Err(error) => Err(error.into()),
-    }
-}
-
-/// Gives the space back.
-pub(crate) fn release(run: &RunDir) {
-    if let Err(error) = run.dir.remove_file(RESERVE_FILE)
-        && error.kind() != io::ErrorKind::NotFound
-    {
-        tracing::warn!(%error, "`{RESERVE_FILE}` was not removed");
     }
 }
 
@@ -65,7 +72,6 @@ pub fn is_full(folder: impl AsFd) -> bool {
 mod tests {
     use super::*;
     use cap_std::ambient_authority;
-    use cap_std::fs::Dir;
 
     #[test]
     fn the_space_is_kept_until_it_is_given_back() {
@@ -78,13 +84,14 @@ mod tests {
         };
         std::os::unix::fs::symlink("elsewhere", folder.path().join(RESERVE_FILE)).unwrap();
         for _ in 0..2 {
-            keep(&run).unwrap();
+            let reserve = Reserve::keep(&run).unwrap();
             assert!(!folder.path().join("elsewhere").exists(), "a link is replaced");
             assert!(blocks().unwrap() >= RESERVE_BYTES, "the blocks are allocated");
+            drop(reserve);
+            assert!(blocks().is_err());
+            // A killed process leaves the file.
+            std::fs::write(folder.path().join(RESERVE_FILE), "").unwrap();
         }
-        release(&run);
-        release(&run);
-        assert!(blocks().is_err());
         assert!(!is_full(&run.dir));
     }
 }

@@ -10,6 +10,7 @@ mod cancel;
 mod ending;
 mod fork;
 mod missing;
+mod quota;
 mod restore;
 mod reuse;
 mod session;
@@ -21,13 +22,15 @@ pub use crate::run_dir::{
 };
 pub use begin::NewRun;
 pub use cancel::cancel;
+pub use ending::lacks_space;
 pub use fork::{NoVisit, Source, VisitPoint, fork, visits};
+pub use quota::QuotaAtResume;
 pub use reuse::EarlierRun;
 pub use session::{DriveLimits, Replan, ResumeTerms, Session, Unread};
 pub use workspace::apply_changes;
 
 use crate::assignment::Assignment;
-use crate::attempt::{AttemptError, Preparing, Workbench, exchanges, sweep};
+use crate::attempt::{AttemptError, HeldSpending, Preparing, Workbench, exchanges, sweep};
 use crate::disk::DiskGauge;
 use crate::driver::{Fault, Follow, RunError};
 use crate::inbox::{Attendance, Inbox};
@@ -49,6 +52,7 @@ use glovebox_record::{NodeId, Tier};
 use glovebox_state::evidence::{Replay, RunSummary, VerdictFile};
 use glovebox_workspace::ignored::IgnoreMatcher;
 use glovebox_workspace::project::{Base, SkippedEntry};
+use jiff::Timestamp;
 use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::convert::Infallible;
@@ -87,6 +91,7 @@ pub struct Run {
     executor: Executor,
     projector: Projector<DirBlobs>,
     begun: Vec<Record>,
+    quota_waits: Vec<QuotaAtResume>,
     output_watch: Option<OutputWatch>,
     /// True if another process drove the run before. What it knew of commands and programs is not known any more.
     is_resumed: bool,
@@ -104,7 +109,8 @@ impl Run {
         let caches = |dir: &RunDir, base: &Base| reuse::take(dir, &executor, base, &earlier);
         let created = Session::create(dir, executor.worker.clone(), &executor.plan, new, caches, files).await?;
         let (session, projector, begun) = created;
-        Ok(Self { session, executor, projector, begun, output_watch: None, is_resumed: false })
+        let quota_waits = Vec::new();
+        Ok(Self { session, executor, projector, begun, quota_waits, output_watch: None, is_resumed: false })
     }
 
     /// Opens a run that was started before. If it can be resumed, it is taken over, up to its next attempt. If not, its files
@@ -138,13 +144,21 @@ impl Run {
         }
         let before = terms.back.as_ref().map(|back| rewind::before(&records, back.seq.saturating_sub(1)));
         let past: Option<Replay> = before.map(rewind::after);
+        let restarts = terms.from.is_some() || past.is_some();
+        let quota_waits =
+            if restarts { Vec::new() } else { QuotaAtResume::find(run.session.state(), Timestamp::now()) };
         let begun = run.session.resume(&run.executor.plan.pipeline, terms, past, &mut run.projector).await?;
-        Ok(Self { begun, ..run })
+        Ok(Self { begun, quota_waits, ..run })
     }
 
     /// Returns true if the run had ended before it was opened, so that there is nothing to drive.
     pub fn had_ended(&self) -> bool {
         self.begun.is_empty()
+    }
+
+    /// Returns the stages that waited for a quota when the run was resumed.
+    pub fn quota_waits(&self) -> &[QuotaAtResume] {
+        &self.quota_waits
     }
 
     /// Returns the summary so far.
@@ -243,7 +257,8 @@ impl Run {
         } else {
             unread.read_whole(&mut projector)?
         };
-        Ok((Self { session, executor, projector, begun: Vec::new(), output_watch: None, is_resumed: true }, records))
+        let (begun, quota_waits) = (Vec::new(), Vec::new());
+        Ok((Self { session, executor, projector, begun, quota_waits, output_watch: None, is_resumed: true }, records))
     }
 
     /// Fills caches from the files that the run began with, before the first stage changes a file, and records this.
@@ -285,6 +300,7 @@ impl Run {
             progress,
             output_watch: self.output_watch.clone(),
             preparing: Preparing::default(),
+            held: HeldSpending::default(),
         })
     }
 
@@ -408,8 +424,8 @@ impl<W: FnMut(Update<'_>)> Watcher<W> {
             if let Some(started) = record.event.stage_started() {
                 let Attempt { task, id, .. } = started.attempt.clone();
                 self.under_way.insert(id, (task.branch, task.node));
-            } else if let Some(finished) = record.event.stage_finished() {
-                self.under_way.remove(&finished.attempt.id);
+            } else if let Some(id) = record.event.ended_attempt() {
+                self.under_way.remove(id);
             }
             (self.watch)(Update::Record(record));
         }

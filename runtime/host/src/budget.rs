@@ -83,6 +83,11 @@ impl Account {
         Ok(wanted)
     }
 
+    /// Subtracts the amount that an attempt has spent, because the attempt is executed again and spends it again.
+    pub fn refund(&self, spent: Spend) {
+        self.settle(spent, Spend::default());
+    }
+
     /// Replaces a reservation by the amount spent.
     pub(crate) fn settle(&self, reserved: Spend, spent: Spend) {
         let mut purses = self.budget.purses.lock().unwrap_or_else(PoisonError::into_inner);
@@ -236,6 +241,17 @@ mod tests {
         check(cost_max(500_000), cost_max(1), paid(400_001), Some(("limit/max_budget_usd", &run_cost)));
         let node_cost = format!("node `n` exceeded `max_budget_usd` ($0.5): {said}");
         check(open(), cost_max(500_000), paid(400_001), Some(("limit/node_max_budget_usd", &node_cost)));
+    }
+
+    #[test]
+    fn a_refund_is_subtracted_from_both_purses() {
+        let nodes = BTreeMap::from([("n".into(), bounded(50))]);
+        let budget = Arc::new(Budget::new(None, bounded(100), nodes));
+        let account = budget.account(&"n".into());
+        let spent = account.reserve(usage(50)).unwrap();
+        assert!(account.reserve(usage(1)).is_err());
+        account.refund(spent);
+        assert!(budget.spent_by_run() == Spend::default() && account.reserve(usage(50)).is_ok());
     }
 
     #[test]

@@ -89,6 +89,8 @@ pub struct Report {
     pub steered: Vec<SteeringDelivery>,
     /// The model that answered last, as its provider names it; `None` without a provider.
     pub answered_by: Option<glovebox_models::chat::ModelId>,
+    /// The time at which the provider's quota resumes, if the last request failed because of it and the provider named a time.
+    pub resume_at: Option<jiff::Timestamp>,
     /// Wall time of the call.
     pub duration_ms: u64,
     /// True if the call may have changed files.

@@ -43,6 +43,7 @@ pub(crate) fn for_call(component: &Component, mut attempt: Attempt, ended: CallE
         is_estimated: attempt.llm.access.is_estimated,
         steered: attempt.llm.access.deliveries(),
         answered_by: attempt.llm.access.answered_by.take(),
+        resume_at: attempt.llm.access.resume_at(),
         duration_ms,
     }
 }
@@ -77,6 +78,7 @@ pub(crate) fn without_guest(component: Option<&Component>, limits: &Limits, ende
         is_estimated: false,
         steered: Vec::new(),
         answered_by: None,
+        resume_at: None,
         duration_ms: 0,
         touched_files: false,
     }

@@ -42,8 +42,8 @@ pub use recovery::{ProposedWrite, Recoverable, RecoveryAction, RecoveryDecided, 
 pub use route::{CycleBroken, GateUnmet, LoopRestarted, RouteCandidate, RouteTaken};
 pub use run_started::{RunStarted, StartedModel, StartedPipeline, StartedPlan, StartedSandbox, StartedWorkspace};
 pub use stage::{
-    AskedModel, CacheFilled, FollowUp, IgnoredFiles, Isolation, StageCommands, StageFiles, StageFinished, StageModel,
-    StageReady, StageRefusals, StageRetrying, StageStarted,
+    AskedModel, CacheFilled, FollowUp, IgnoredFiles, Isolation, StageCommands, StageFiles, StageFinished, StageHeld,
+    StageModel, StageReady, StageRefusals, StageRetrying, StageStarted,
 };
 pub use stalled::{RunStalled, SilentBranch};
 pub use status::{SearchedStatus, StatusCopy, StatusEffect, StatusFound, StatusIngested, StatusOwnership, StatusPlace};
@@ -91,6 +91,9 @@ pub enum Event {
     /// The attempt was committed.
     #[serde(rename = "stage.finished")]
     StageFinished(Box<StageFinished>),
+    /// The attempt waits for a quota at the provider of its model, and is executed again at the time that the provider named.
+    #[serde(rename = "stage.held")]
+    StageHeld(Box<StageHeld>),
     /// Another attempt of the same visit follows.
     #[serde(rename = "stage.retrying")]
     StageRetrying(StageRetrying),
@@ -154,7 +157,7 @@ pub enum Event {
     /// A loop was ended because a node failed in the same way too often.
     #[serde(rename = "cycle.broken")]
     CycleBroken(CycleBroken),
-    /// A branch will take no further step, because the run was canceled.
+    /// A branch will take no further step, because the run was canceled, is stalled, or used up a limit.
     #[serde(rename = "branch.exited")]
     BranchExited(Box<BranchExited>),
 }
@@ -171,6 +174,7 @@ impl Event {
             Event::StageSteered(_) => "stage.steered",
             Event::StatusIngested(_) => "status.ingested",
             Event::StageFinished(_) => "stage.finished",
+            Event::StageHeld(_) => "stage.held",
             Event::StageRetrying(_) => "stage.retrying",
             Event::StagePassed(_) => "stage.passed",
             Event::RouteTaken(_) => "route.taken",
@@ -227,6 +231,7 @@ impl Event {
             Event::StageStarted(event) => Some(&event.attempt.task),
             Event::StatusIngested(event) => Some(&event.attempt.task),
             Event::StageFinished(event) => Some(&event.attempt.task),
+            Event::StageHeld(event) => Some(&event.attempt.task),
             Event::StageRetrying(event) => Some(&event.task),
             _ => None,
         }

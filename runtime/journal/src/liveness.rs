@@ -177,6 +177,7 @@ pub fn check_records<'r>(records: impl IntoIterator<Item = &'r Record>, stream: 
             Event::StageSteered(steered) => (&steered.attempt.id, false),
             Event::StatusIngested(ingested) => (&ingested.attempt.id, false),
             Event::StageFinished(finished) => (&finished.attempt.id, true),
+            Event::StageHeld(held) => (&held.attempt.id, true),
             _ => continue,
         };
         match attempts.get_mut(id) {

@@ -156,7 +156,8 @@ pub(crate) fn read_refusal(target: &Target, reply: &mut Reply<'_>, received: &mu
     *received = reply.body.read_cut(REFUSAL_BYTES_MAX);
     let answer = glovebox_schema::document::read(received);
     let answer = answer.unwrap_or_else(|_| Value::String(String::from_utf8_lossy(received).into_owned()));
-    ProviderRefusal { status: Some(reply.status), retry_after: reply.retry_after, answer }.to_error(target)
+    let (status, retry_after, quotas) = (Some(reply.status), reply.retry_after, std::mem::take(&mut reply.quotas));
+    ProviderRefusal { status, retry_after, quotas, answer }.to_error(target)
 }
 
 /// Reads an answer while it is being received.

@@ -4,6 +4,7 @@
 //! status, a code of the provider, or the transport.
 
 use glovebox_record::FailureClass;
+use jiff::Timestamp;
 use std::fmt;
 use std::time::Duration;
 
@@ -76,7 +77,7 @@ errors! {
     /// The conversation is longer than the model accepts: 413, or 400 with a code.
     ContextLength = "context-length", Never, Budget, "make the prompt shorter, or set `llm_model` to a model with a larger context";
     /// The account has no credit left: 402, or 429 with a code.
-    QuotaExceeded = "quota-exceeded", Never, Budget, "add credit at the provider, then `glovebox resume`";
+    QuotaExceeded = "quota-exceeded", Never, Budget, "add credit at the provider, then `glovebox resume`; if the provider named a time, the run goes on by itself";
     /// No answer in time: 408, or no bytes received for the model's `timeout`.
     RequestTimeout = "request-timeout", Never, Transient, "raise `timeout` under `[models]` in glovebox.toml";
     /// The run was asked to stop.
@@ -158,12 +159,14 @@ pub struct ModelError {
     pub message: String,
     /// Wait that the provider asks for before the next request.
     pub retry_after: Option<Duration>,
+    /// The time at which the used up quota resumes; `None` for another error, and if the provider names no time.
+    pub resume_at: Option<Timestamp>,
 }
 
 impl ModelError {
-    /// Creates an error without `retry_after`.
+    /// Creates an error without times.
     pub fn new(kind: ErrorKind, message: impl fmt::Display) -> Self {
-        Self { kind, message: message.to_string(), retry_after: None }
+        Self { kind, message: message.to_string(), retry_after: None, resume_at: None }
     }
 
     /// Returns true if the host may retry the call.

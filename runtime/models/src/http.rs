@@ -11,9 +11,11 @@ pub(crate) use body::Body;
 use crate::deadline::CallDeadline;
 use crate::error::{ErrorKind, ModelError};
 use crate::provider::Header;
+use crate::quota::QuotaHeaders;
 use crate::target::{Authorities, Endpoint};
 use body::BodyFraming;
 use connect::Connection;
+use jiff::Timestamp;
 use std::io::{ErrorKind as IoKind, Read, Write};
 use std::time::{Duration, Instant};
 
@@ -38,6 +40,7 @@ pub(crate) struct Post<'a> {
 pub(crate) struct Reply<'a> {
     pub(crate) status: u16,
     pub(crate) retry_after: Option<Duration>,
+    pub(crate) quotas: QuotaHeaders,
     pub(crate) body: Body<'a>,
 }
 
@@ -143,8 +146,8 @@ impl<'a> Stream<'a> {
             if let Some((bytes, head)) = ResponseHead::parse(self.unread())? {
                 self.consume(bytes);
                 if !(100..200).contains(&head.status) {
-                    let ResponseHead { status, retry_after, framing } = head;
-                    return Ok(Reply { status, retry_after, body: Body::new(self, framing) });
+                    let ResponseHead { status, retry_after, quotas, framing } = head;
+                    return Ok(Reply { status, retry_after, quotas, body: Body::new(self, framing) });
                 }
             } else if self.unread().len() > HEAD_BYTES_MAX {
                 return Err(ModelError::new(ErrorKind::Stream, "the head of the answer is too long"));
@@ -159,6 +162,7 @@ impl<'a> Stream<'a> {
 struct ResponseHead {
     status: u16,
     retry_after: Option<Duration>,
+    quotas: QuotaHeaders,
     framing: BodyFraming,
 }
 
@@ -172,8 +176,10 @@ impl ResponseHead {
             return Ok(None);
         };
         let (mut retry_after, mut framing) = (None, BodyFraming::UntilClose);
+        let (mut quotas, now) = (QuotaHeaders::default(), Timestamp::now());
         for header in response.headers.iter() {
             let value = std::str::from_utf8(header.value).map_err(|_| malformed())?.trim();
+            quotas.note(header.name, value, now);
             if header.name.eq_ignore_ascii_case("transfer-encoding") {
                 if !value.eq_ignore_ascii_case("chunked") {
                     return Err(malformed());
@@ -188,7 +194,7 @@ impl ResponseHead {
             }
         }
         let status = response.code.ok_or_else(malformed)?;
-        Ok(Some((length, Self { status, retry_after, framing })))
+        Ok(Some((length, Self { status, retry_after, quotas, framing })))
     }
 }
 

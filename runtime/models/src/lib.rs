@@ -2,7 +2,7 @@
 //!
 //! In reading order: [`chat`] defines requests and answers, [`error`] the table of errors, [`family`] the families of providers,
 //! [`target`] the address and key of a model, [`image`] images in tool results, [`ask`] one call with its checks and retries,
-//! [`provider`] the wire formats, and `http` a small HTTP client. [`gateway`] forwards the requests of programs that ask their model
+//! [`provider`] the wire formats, `quota` the time at which a used up quota resumes, and `http` a small HTTP client. [`gateway`] forwards the requests of programs that ask their model
 //! themselves. Calls block, and end early if they are canceled. This crate does not know guests, pipelines or files: keys and
 //! certificates are passed to it as values.
 
@@ -19,4 +19,5 @@ mod http;
 pub mod image;
 pub mod key;
 pub mod provider;
+mod quota;
 pub mod target;

@@ -9,6 +9,7 @@ use glovebox_models::family::Family;
 use glovebox_models::key::Key;
 use glovebox_models::target::{Authorities, Target};
 use glovebox_record::session::{Message, MessagePart};
+use jiff::{SignedDuration, Timestamp};
 use serde_json::Value;
 use std::io::Write;
 use std::net::TcpListener;
@@ -306,6 +307,30 @@ fn a_wait_that_is_too_long_is_a_refusal() {
     let asked = server.ask(&question());
     assert_eq!((asked.tries, asked.answered.unwrap_err().kind), (1, ErrorKind::RateLimit));
     assert!(began.elapsed() < Duration::from_secs(10));
+}
+
+/// Only a refusal because of a quota says when the account may go on, in the way of its provider.
+#[test]
+fn a_used_up_quota_says_when_it_resumes() {
+    let error = |family, kind: &str, more: &str| {
+        let script = format!("[[answer]]\nerror = \"{kind}\"\n{more}\nrepeat = true");
+        Server::start(family, &script).ask(&question()).answered.unwrap_err()
+    };
+    let check = |family, more: &str, seconds: i64| {
+        let refused = error(family, "quota-exceeded", more);
+        assert_eq!((refused.kind, refused.is_retried()), (ErrorKind::QuotaExceeded, false), "{family}");
+        let left = refused.resume_at.expect(more).duration_since(Timestamp::now()).as_secs();
+        assert!((seconds - 60..=seconds).contains(&left), "{family} {more}: {left}");
+    };
+    let in_an_hour = Timestamp::now().checked_add(SignedDuration::from_hours(1)).unwrap();
+    let reset = format!("headers = {{ \"anthropic-ratelimit-tokens-reset\" = \"{in_an_hour}\" }}");
+    check(Family::Anthropic, &reset, 3600);
+    check(Family::Openai, "headers = { X-RateLimit-Reset-Tokens = \"6m0s\" }", 360);
+    check(Family::OpenaiCompatible, "retry_after = 90", 90);
+    check(Family::Gemini, "retry_after = 90", 90);
+    assert_eq!(error(Family::Openai, "quota-exceeded", "").resume_at, None);
+    assert_eq!(error(Family::Openai, "quota-exceeded", "retry_after = 604801").resume_at, None);
+    assert_eq!(error(Family::Openai, "rate-limit", "retry_after = 90").resume_at, None);
 }
 
 #[test]

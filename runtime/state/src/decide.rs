@@ -26,6 +26,7 @@ mod tests;
 mod verification;
 mod verify_limits;
 
+pub use cancel::with_exits;
 use child::observation;
 use cycle::Refusal;
 pub use due::{due, next_due};
@@ -37,8 +38,8 @@ pub use retry::finalize_attempt;
 
 use crate::run_state::{Branch, RunState, is_of_budget};
 use glovebox_journal::event::{
-    BranchId, Event, GateUnmet, RouteCandidate, RouteTaken, RunFinished, RunResumed, RunStarted, StageFinished,
-    StagePassed, StageReady, StageRetrying, Task, Verdict, Work,
+    Attempt, BranchId, Event, GateUnmet, RouteCandidate, RouteTaken, RunFinished, RunResumed, RunStarted,
+    StageFinished, StageHeld, StagePassed, StageReady, StageRetrying, Task, Verdict, Work,
 };
 use glovebox_pipeline::ir::{GateRequires, Handler, Node, NodeId, Pipeline};
 use glovebox_pipeline::outcome::Answer;
@@ -57,6 +58,10 @@ pub fn decide(pipeline: &Pipeline, state: &RunState, cause: &Event) -> Vec<Event
         // Nothing new starts (decision cancel-wins-over-policies). Running attempts are asked to stop, and their ends
         // lead here.
         return cancel::next(state, by, cause).into_iter().collect();
+    }
+    // The end of the run was appended together with the exits.
+    if matches!(cause, Event::BranchExited(_)) {
+        return Vec::new();
     }
     if let Some(failure) = &state.stalled {
         return end_when_idle(state, failure.clone());
@@ -101,6 +106,7 @@ impl BranchDecision<'_> {
             }
             Event::StageFinished(finished) if finished.follow_up.verifying => self.verify(&finished.attempt.task),
             Event::StageFinished(finished) => self.finish_stage(finished),
+            Event::StageHeld(held) => self.wait_for_quota(held),
             Event::StageRetrying(retrying) => self.try_again(retrying),
             Event::StagePassed(passed) => self.leave_control_node(&passed.node),
             Event::RouteTaken(route) => self.follow_route(route),
@@ -241,7 +247,7 @@ impl BranchDecision<'_> {
             };
         };
         if let Some(failure) = self.steps_exceeded() {
-            return vec![failed(failure)];
+            return end_when_idle(self.state, failure);
         }
         let target = route::gate_target(self.pipeline, &gate.id);
         vec![self.gate_unmet(exit, gate, target)]
@@ -323,6 +329,13 @@ impl BranchDecision<'_> {
         }
         let due_at = Some(retrying.due_at);
         vec![Event::StageReady(StageReady { task: retrying.task.clone(), ordinal: retrying.ordinal, due_at })]
+    }
+
+    /// Makes an attempt ready again at the time at which its provider's quota resumes. The queue is the timer, so that a
+    /// killed and resumed run waits for the same time.
+    fn wait_for_quota(&self, held: &StageHeld) -> Vec<Event> {
+        let Attempt { task, ordinal, .. } = held.attempt.clone();
+        vec![Event::StageReady(StageReady { task, ordinal, due_at: Some(held.resume_at) })]
     }
 
     /// Leaves a stage: after a failure along the failure route (spec §3.7, decision failure-routes), otherwise along an
@@ -418,9 +431,9 @@ fn answer(outcome: &Outcome) -> Answer<'_> {
     }
 }
 
-/// Ends a run that reached one of its limits, once no attempt of any branch is running.
+/// Ends a run that is stalled or reached one of its limits, once no attempt of any branch is running.
 fn end_when_idle(state: &RunState, failure: Failure) -> Vec<Event> {
-    if state.is_under_way() { Vec::new() } else { vec![failed(failure)] }
+    if state.is_under_way() { Vec::new() } else { with_exits(state, failed(failure)) }
 }
 
 /// Returns the failure if the run has reached one of its limits.

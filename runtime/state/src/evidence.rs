@@ -237,6 +237,7 @@ impl RunSummary {
         self.end.canceled_by = None;
         self.end.failure = None;
         (self.end.failed_node, self.end.resumes_at) = (None, None);
+        (self.end.resume_at, self.end.quota_waits) = (None, 0);
         self.status = RunStatus::Unfinished;
         self.end.exit = ExitClass::default();
         self.end.finished_at = None;

@@ -27,12 +27,12 @@ pub use branch::question::{OpenQuestion, Wait};
 pub use branch::repetition::Repetition;
 pub use branch::results::share;
 pub use branch::verify_failures::VerifyFailures;
-pub use branch::{Branch, OpenTask, Position};
+pub use branch::{Branch, OpenTask, Position, QuotaWait};
 pub use conversations::{CONVERSATION_FILE, Conversations, LastConversation};
 pub use node_usage::{NodeUsage, NodeUsages};
 pub use pending_decisions::{LastEvents, PendingDecisions, resume_state};
 pub use spending::Spending;
-pub(crate) use spending::is_of_budget;
+pub(crate) use spending::{is_bound_of_run, is_of_budget};
 pub use visits::Visits;
 
 use glovebox_journal::event::{
@@ -89,6 +89,8 @@ pub struct RunState {
     pub steered: VectorSync<Arc<StageSteered>>,
     /// The signal or the person that asked the run to stop; `None` if the run was not canceled.
     pub canceled: Option<Arc<str>>,
+    /// True if the run was paused and not resumed since.
+    pub paused: bool,
     /// The failure of a run that the stall watchdog ends; `None` if some branch made progress.
     pub stalled: Option<Failure>,
     /// The state that the run would have if no signal, no stall and no limit had stopped it, from which a resume continues
@@ -143,6 +145,7 @@ impl RunState {
                 self.finish(finished);
             }
             Event::StageReady(_) | Event::StageStarted(_) | Event::StageRetrying(_) => self.fold_branch(event),
+            Event::StageHeld(_) => self.fold_branch(event),
             Event::StagePassed(_) | Event::RouteTaken(_) | Event::GateUnmet(_) => self.fold_branch(event),
             Event::ParallelStarted(_) | Event::ParallelExpired(_) | Event::BranchCanceled(_) => self.fold_branch(event),
             Event::ChildObserved(observed) => {
@@ -160,8 +163,9 @@ impl RunState {
                 self.note_decided(decided);
                 self.fold_branch(event);
             }
+            Event::RunPaused(_) => self.paused = true,
             // The outcome of the attempt is in `stage.finished`.
-            Event::RunPaused(_) | Event::StatusIngested(_) => {}
+            Event::StatusIngested(_) => {}
             Event::RunStalled(stalled) => self.stall(stalled),
             Event::CycleBroken(_) | Event::BranchExited(_) => {}
         }
@@ -214,6 +218,12 @@ impl RunState {
     /// Returns true if an attempt of any branch is ready and not yet claimed.
     pub fn has_unclaimed(&self) -> bool {
         self.branches.values().any(|branch| branch.open().is_some_and(|open| open.attempt_id.is_none()))
+    }
+
+    /// Returns the attempts that wait for a quota at a provider.
+    pub fn waiting_for_quota(&self) -> impl Iterator<Item = (&OpenTask, &QuotaWait)> {
+        let open = self.branches.values().filter_map(|branch| branch.open());
+        open.filter_map(|open| Some((open, open.waits_for_quota()?)))
     }
 
     /// Returns the number of loop restarts of the run.
@@ -340,6 +350,9 @@ impl RunState {
             self.branches.values_mut().for_each(|branch| Arc::make_mut(branch).resume_at_node(from));
         }
         self.branches.values_mut().for_each(|branch| Arc::make_mut(branch).abandon_attempt());
+        if std::mem::take(&mut self.paused) {
+            self.branches.values_mut().for_each(|branch| Arc::make_mut(branch).forget_quota());
+        }
         let had_script = self.run.as_ref().is_some_and(|run| run.model.script_digest.is_some());
         if resumed.script_digest.is_some() && !had_script {
             // The first script of a run answers from its first turn, even if a model answered turns before.

@@ -4,14 +4,14 @@ use crate::decide::{decide, finalize_attempt, next_step};
 use crate::run_state::{OpenTask, RunState, resume_state};
 use glovebox_journal::event::{
     Attempt, AttemptId, BranchId, Digest, Event, EventText, NodeId, Receipt, Record, RunStarted, SCHEMA_VERSION,
-    StageFinished, StageModel, StageStarted, StartedModel, StartedPipeline, StartedPlan, StartedSandbox,
+    StageFinished, StageHeld, StageModel, StageStarted, StartedModel, StartedPipeline, StartedPlan, StartedSandbox,
     StartedWorkspace, Task, Work,
 };
 use glovebox_pipeline::Source;
 use glovebox_pipeline::ir::Pipeline;
 use glovebox_pipeline::{Inputs, dot, lower};
 use glovebox_record::no_change::NoChangeRule;
-use glovebox_record::{CommandEnding, Outcome, RunBounds, Tier};
+use glovebox_record::{CommandEnding, Failure, FailureClass, FailureCode, Outcome, RunBounds, Tier};
 use jiff::{SignedDuration, Timestamp};
 use std::collections::BTreeMap;
 
@@ -90,6 +90,12 @@ pub fn finished(open: &OpenTask, outcome: Outcome) -> StageFinished {
     StageFinished { model, duration_ms: 1, ..StageFinished::new(attempt(open), outcome) }
 }
 
+/// Returns the record of an attempt that waits for a quota until this time.
+pub fn held(open: &OpenTask, resume_at: Timestamp) -> StageHeld {
+    let failure = Failure::new(FailureClass::Budget, FailureCode::PROVIDER_QUOTA, "no requests left");
+    StageHeld { attempt: attempt(open), failure, provider: "anthropic".to_owned(), resume_at }
+}
+
 /// A simulated run.
 pub struct Simulation<'a> {
     pub pipeline: &'a Pipeline,
@@ -133,8 +139,12 @@ impl<'a> Simulation<'a> {
     /// Appends events and all events that follow from them.
     pub fn append(&mut self, events: Vec<Event>) {
         self.append_without_steps(events);
-        while let Some(event) = next_step(self.pipeline, &self.state) {
-            self.append_without_steps(vec![event]);
+        loop {
+            let step = next_step(self.pipeline, &self.state);
+            if step.is_empty() {
+                return;
+            }
+            self.append_without_steps(step);
         }
     }
 
@@ -178,6 +188,20 @@ impl<'a> Simulation<'a> {
     pub fn attempts(&self) -> String {
         let ended = self.records.iter().filter_map(|record| record.event.stage_finished());
         ended.map(|finished| finished.attempt.task.node.as_str()).collect::<Vec<_>>().join(" ")
+    }
+
+    /// Returns the events after the last attempt: `BRANCH NODE POINT` for the exit of a branch.
+    pub fn ending(&self) -> Vec<String> {
+        let last = self.records.iter().rposition(|record| record.event.stage_finished().is_some());
+        let after = self.records.iter().skip(last.map_or(0, |last| last + 1));
+        let told = after.map(|record| match &record.event {
+            Event::BranchExited(exit) => {
+                let node = exit.node.as_ref().map_or("-", |node| node.as_str());
+                format!("{} {node} {:?}", exit.branch, exit.point)
+            }
+            event => event.kind().to_owned(),
+        });
+        told.collect()
     }
 
     /// Returns the verdict as `success EXIT` or `fail CODE: REASON`.

@@ -77,7 +77,7 @@ impl ServerState {
         let Some(asking) = Request::read(&stream)? else { return Ok(()) };
         let mut sending = ResponseStream::new(stream);
         let Some(family) = family(&asking) else {
-            return sending.whole(404, None, &json!({ "error": { "message": "no such path" } }));
+            return sending.whole(404, std::iter::empty(), &json!({ "error": { "message": "no such path" } }));
         };
         let turn = self.next_turn(&asking);
         self.note(&asking, family, turn.is_some())?;
@@ -140,7 +140,9 @@ impl ServerState {
 
     fn refuse(&self, sending: &mut ResponseStream, family: Family, turn: &Turn) -> io::Result<()> {
         let (status, body) = refuse::body(family, turn);
-        sending.whole(status, turn.retry_after, &body)
+        let retry_after = turn.retry_after.map(|seconds| ("retry-after", seconds.to_string()));
+        let more = turn.headers.iter().map(|(name, value)| (name.as_str(), value.clone()));
+        sending.whole(status, retry_after.into_iter().chain(more), &body)
     }
 
     fn stream(&self, sending: &mut ResponseStream, family: Family, turn: &Turn, said: &Answer<'_>) -> io::Result<()> {

@@ -80,12 +80,17 @@ impl ResponseStream {
     }
 
     /// Sends a complete answer.
-    pub(super) fn whole(&mut self, status: u16, retry_after: Option<u64>, body: &Value) -> io::Result<()> {
+    pub(super) fn whole<'h>(
+        &mut self,
+        status: u16,
+        headers: impl Iterator<Item = (&'h str, String)>,
+        body: &Value,
+    ) -> io::Result<()> {
         let body = body.to_string();
-        let retry_after = retry_after.map(|seconds| format!("retry-after: {seconds}\r\n")).unwrap_or_default();
+        let headers: String = headers.map(|(name, value)| format!("{name}: {value}\r\n")).collect();
         write!(
             self.0,
-            "HTTP/1.1 {status} Written\r\ncontent-type: application/json\r\n{retry_after}connection: close\r\ncontent-length: {}\r\n\r\n{body}",
+            "HTTP/1.1 {status} Written\r\ncontent-type: application/json\r\n{headers}connection: close\r\ncontent-length: {}\r\n\r\n{body}",
             body.len()
         )
     }

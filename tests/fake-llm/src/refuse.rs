@@ -46,7 +46,12 @@ impl ErrorBody {
         let message = turn.message.as_ref().map_or_else(|| words(family, kind), String::to_owned);
         let error = match family {
             Family::Anthropic => json!({ "type": "error", "error": { "type": code, "message": message } }),
-            Family::Gemini => json!({ "error": { "code": status, "status": code, "message": message } }),
+            Family::Gemini => {
+                let info = "type.googleapis.com/google.rpc.RetryInfo";
+                let delay = |seconds| json!({ "@type": info, "retryDelay": format!("{seconds}s") });
+                let details: Vec<Value> = turn.retry_after.into_iter().map(delay).collect();
+                json!({ "error": { "code": status, "status": code, "message": message, "details": details } })
+            }
             Family::Ollama => json!({ "error": message }),
             Family::Openai | Family::OpenaiCompatible => {
                 json!({ "error": { "message": message, "type": "invalid_request_error", "code": code } })

@@ -8,6 +8,7 @@ use glovebox_models::chat::Usage;
 use glovebox_models::error::ERRORS;
 use serde::Deserialize;
 use serde_json::{Map, Value};
+use std::collections::BTreeMap;
 
 /// A parsed script.
 #[derive(Debug, Clone, Default, Deserialize)]
@@ -64,6 +65,8 @@ pub(super) struct Turn {
     pub(super) in_stream: bool,
     /// Seconds after which the caller may repeat the request.
     pub(super) retry_after: Option<u64>,
+    /// Further headers of an error.
+    pub(super) headers: BTreeMap<String, String>,
     /// Message of the error.
     pub(super) message: Option<String>,
 }

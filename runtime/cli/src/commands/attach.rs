@@ -12,9 +12,9 @@ use crate::runs::recorded;
 use crate::runs::running_outputs::RunningOutputs;
 use crate::terminal::progress::{ProgressFormat, Reporter};
 use glovebox_engine::live::LiveFrame;
-use glovebox_journal::event::Record;
+use glovebox_journal::event::{Event, Record, Task};
 use glovebox_state::evidence::{RunSummary, VerdictFile};
-use std::collections::BTreeSet;
+use std::collections::BTreeMap;
 use std::time::Instant;
 
 /// Follows a run to its end, and returns its exit code.
@@ -64,11 +64,19 @@ pub fn attach(arguments: &AttachArguments) -> CommandResult {
     Ok(Exit::from(summary.end.exit))
 }
 
-/// Returns the `stage.started` records of attempts that have not ended.
+/// Returns the last records of attempts that have not ended: `stage.started`, or `stage.held` if the attempt waits for
+/// a quota.
 fn under_way(records: &[Record]) -> impl Iterator<Item = &Record> {
-    let ended = records.iter().filter_map(|record| record.event.stage_finished());
-    let ended: BTreeSet<_> = ended.map(|finished| &finished.attempt.id).collect();
-    records
-        .iter()
-        .filter(move |record| record.event.stage_started().is_some_and(|started| !ended.contains(&started.attempt.id)))
+    let mut last: BTreeMap<&Task, &Record> = BTreeMap::new();
+    for record in records {
+        match &record.event {
+            Event::StageStarted(started) => drop(last.insert(&started.attempt.task, record)),
+            Event::StageHeld(held) => drop(last.insert(&held.attempt.task, record)),
+            Event::StageFinished(finished) => drop(last.remove(&finished.attempt.task)),
+            _ => {}
+        }
+    }
+    let mut last: Vec<&Record> = last.into_values().collect();
+    last.sort_by_key(|record| record.seq);
+    last.into_iter()
 }

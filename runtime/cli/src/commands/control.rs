@@ -7,21 +7,24 @@ use crate::answer_sources;
 use crate::arguments::{ControlArguments, WaitArguments};
 use crate::drive;
 use crate::exit::{CommandResult, Exit, Stop};
+use crate::runs::branches_now;
 use crate::runs::journal;
 use crate::runs::recorded;
 use crate::runs::takeover::Watch;
 use crate::runs::{self, RunFolder};
-use crate::terminal;
+use crate::terminal::{self, lines};
 use crate::user_key;
 use glovebox_engine::driver::RunError;
 use glovebox_engine::inbox::Message;
 use glovebox_engine::run;
-use glovebox_journal::event::{Record, RunCanceled};
+use glovebox_journal::event::{BranchId, Record, RunCanceled};
 use glovebox_journal::ports::PortError;
 use glovebox_plan::prepare::executor::Worker;
 use glovebox_state::evidence::{ExitClass, ExitShape, RunStatus, RunSummary};
+use jiff::Timestamp;
 use schemars::JsonSchema;
 use serde::Serialize;
+use std::collections::BTreeSet;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
@@ -31,6 +34,8 @@ pub const LOOK_EVERY: Duration = Duration::from_millis(100);
 const ENDED_WITHIN: Duration = Duration::from_secs(60);
 /// How long another process may hold the lock of a run after the process that drove the run has ended.
 const LOCK_FREED_WITHIN: Duration = Duration::from_secs(5);
+/// Interval at which the branches of a run are checked for a wait for a quota.
+const QUOTA_LOOK_EVERY: Duration = Duration::from_secs(1);
 /// Interval at which a request to cancel is written again. A request is lost if it is written while one process takes
 /// the run over from another.
 const ASK_EVERY: Duration = Duration::from_secs(1);
@@ -138,7 +143,9 @@ pub fn wait(arguments: &WaitArguments) -> CommandResult {
     let run = runs::select(&arguments.runs.runs_dir, &arguments.run)?;
     read(&run, &arguments.runs.runs_dir)?;
     let began = Instant::now();
+    let mut waits = QuotaWaits::default();
     while runs::is_live(&run) {
+        waits.tell(&run);
         let left = arguments.timeout.map(|most| most.saturating_sub(began.elapsed()));
         if left.is_some_and(|left| left.is_zero()) {
             report(&run, arguments.json, "running", None, "is running")?;
@@ -152,6 +159,29 @@ pub fn wait(arguments: &WaitArguments) -> CommandResult {
     let state = summary.status.as_str();
     report(&run, arguments.json, state, Some(summary.end.exit), &format!("ended: {}", how(&summary)))?;
     Ok(Exit::from(summary.end.exit))
+}
+
+/// Tells people who wait for a run that the run waits for a quota.
+#[derive(Default)]
+struct QuotaWaits {
+    looked_at: Option<Instant>,
+    told: BTreeSet<(BranchId, Timestamp)>,
+}
+
+impl QuotaWaits {
+    /// Prints each wait once.
+    fn tell(&mut self, run: &RunFolder) {
+        if self.looked_at.is_some_and(|at| at.elapsed() < QUOTA_LOOK_EVERY) {
+            return;
+        }
+        self.looked_at = Some(Instant::now());
+        for branch in branches_now::read(run) {
+            let (Some(provider), Some(until)) = (&branch.provider, branch.due_at) else { continue };
+            if self.told.insert((branch.branch.clone(), until)) {
+                terminal::say(format!("run {} {}\n", run.id, lines::quota_wait(provider, until)));
+            }
+        }
+    }
 }
 
 /// Returns every record of a run; an error if the run belongs to another user.

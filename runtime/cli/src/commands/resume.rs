@@ -17,9 +17,9 @@ use crate::runs::start_at;
 use crate::runs::takeover::{self, Watch};
 use crate::runs::{self, RunFolder};
 use crate::terminal::progress::{ProgressFormat, Reporter};
-use crate::terminal::visible;
+use crate::terminal::{self, lines, visible};
 use crate::user_key;
-use glovebox_engine::run::{Replan, ResumeTerms, Run, VisitPoint};
+use glovebox_engine::run::{QuotaAtResume, Replan, ResumeTerms, Run, VisitPoint};
 use glovebox_host::llm::Provider;
 use glovebox_journal::event::{Record, RunStarted};
 use glovebox_journal::rewind;
@@ -158,9 +158,24 @@ async fn continue_run(
         Err(error) => return Err(drive::stop(folder, &error)),
     };
     if !run.had_ended() {
+        if format != ProgressFormat::Quiet {
+            run.quota_waits().iter().for_each(say_quota_wait);
+        }
         drive::drive(&mut run, folder, reporter, present).await?;
     }
     Ok(run)
+}
+
+/// Says when a stage goes on that waits for the quota of a provider.
+fn say_quota_wait(wait: &QuotaAtResume) {
+    let (node, provider) = (visible::line(wait.node.as_str()), visible::line(&wait.provider));
+    match wait.is_early {
+        true => terminal::say(format!(
+            "{node} tries again now, although the quota of {provider} resumes at {}\n",
+            terminal::moment(wait.resume_at)
+        )),
+        false => terminal::say(format!("{node} {}\n", lines::quota_wait(&wait.provider, wait.resume_at))),
+    }
 }
 
 fn bind(

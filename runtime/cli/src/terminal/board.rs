@@ -130,6 +130,10 @@ impl Board {
                 }
             }
             Event::StageFinished(stage) => return self.finished(stage),
+            Event::StageHeld(held) => {
+                let text = lines::quota_wait(&held.provider, held.resume_at);
+                self.update(&held.attempt.task.node, Phase::Running(now), held.attempt.task.visit, text);
+            }
             Event::StageRetrying(stage) => {
                 let text = format!("waiting {} before attempt {}", duration(stage.delay_ms), stage.ordinal);
                 if let Some(row) = record.event.node().and_then(|node| self.row(node)) {

@@ -1,5 +1,6 @@
 //! Describes the branches of a running run: what each executes, what it waits for, and its last sign of life.
 
+use crate::terminal::lines::quota_wait;
 use crate::terminal::{duration, visible};
 use glovebox_state::evidence::{BranchNow, BranchPhase};
 use jiff::Timestamp;
@@ -42,7 +43,10 @@ pub fn in_one_line(branches: &[BranchNow]) -> String {
 fn short(branch: &BranchNow) -> String {
     let name = visible::line(branch.branch.as_str());
     let node = branch.node.as_ref().map(|node| format!(" at {}", visible::line(node.as_str()))).unwrap_or_default();
-    let waits = branch.waits_for.map(|wait| format!(" waits for {}", wait.described()));
+    let waits = match (&branch.provider, branch.due_at) {
+        (Some(provider), Some(until)) => Some(format!(" {}", quota_wait(provider, until))),
+        _ => branch.waits_for.map(|wait| format!(" waits for {}", wait.described())),
+    };
     let waits = waits.unwrap_or_else(|| match branch.phase {
         BranchPhase::Canceled => " is asked to stop".to_owned(),
         BranchPhase::Running | BranchPhase::Waiting => String::new(),
@@ -73,6 +77,7 @@ mod tests {
             since: Timestamp::UNIX_EPOCH,
             waits_for,
             due_at: None,
+            provider: None,
             last_sign: Timestamp::from_second(9).unwrap(),
         }
     }
@@ -85,6 +90,14 @@ mod tests {
             described(&model, now),
             "f-a at bu\\x1bild waits for the model, attempt 2, for 12.0s, last sign of life 3.0s ago"
         );
+        let quota = BranchNow {
+            phase: BranchPhase::Waiting,
+            due_at: Timestamp::from_second(60).ok(),
+            provider: Some("anth\u{7}ropic".to_owned()),
+            ..branch("f-a", Some(BranchWait::Quota))
+        };
+        let shown = in_one_line(&[quota]);
+        assert!(shown.starts_with("f-a at bu\\x1bild waits for the quota of anth\\x07ropic until 19"), "{shown}");
         let canceled = BranchNow { phase: BranchPhase::Canceled, attempt: 1, ..branch("f-a", None) };
         assert_eq!(described(&canceled, now), "f-a at bu\\x1bild is asked to stop, for 12.0s");
     }

@@ -4,7 +4,7 @@
 //! from a stage is escaped. Refusals are printed from the journal's record and not from the live progress, so that each
 //! is printed once.
 
-use crate::terminal::{counted, duration, of_generation, status_files, visible};
+use crate::terminal::{counted, duration, moment, of_generation, status_files, visible};
 use glovebox_host::call::{LogLine, Progress};
 use glovebox_host::llm::Provider;
 use glovebox_journal::event::{
@@ -132,6 +132,9 @@ fn words(event: &Event) -> Vec<String> {
         )),
         Event::StatusIngested(ingested) => status_files::line(ingested).into_iter().collect(),
         Event::StageFinished(stage) => finished(stage),
+        Event::StageHeld(held) => {
+            one(format!("{}{}", quota_wait(&held.provider, held.resume_at), because(Some(&held.failure))))
+        }
         Event::StageRetrying(stage) => {
             one(format!("retrying attempt={} in {}", stage.ordinal, duration(stage.delay_ms)))
         }
@@ -273,10 +276,25 @@ fn restarted_line(LoopRestarted { generation, to, failure, .. }: &LoopRestarted)
     format!("restarts the loop at {to}: generation {generation} begins{}", because(failure.as_ref()))
 }
 
+/// Describes a wait for the quota of a provider.
+pub fn quota_wait(provider: &str, until: Timestamp) -> String {
+    format!("waits for the quota of {} until {}", visible::line(provider), moment(until))
+}
+
+/// Describes the end of the waits of a stage for its quota, after which only a person can help.
+pub fn quota_waits(waits: u32) -> Option<String> {
+    (waits > 0).then(|| format!("it has waited {} for its quota before", times(waits)))
+}
+
+fn times(count: u32) -> String {
+    counted(usize::try_from(count).unwrap_or(usize::MAX), "time")
+}
+
 fn paused_line(paused: &RunPaused) -> String {
     match paused {
         RunPaused { held: Some(held), .. } => {
-            format!("paused: {}{}", visible::line(held.node.as_str()), because(Some(&held.failure)))
+            let waits = quota_waits(held.waits).map(|waits| format!("; {waits}")).unwrap_or_default();
+            format!("paused: {}{}{waits}", visible::line(held.node.as_str()), because(Some(&held.failure)))
         }
         RunPaused { by: Some(by), .. } => format!("paused by {}", visible::line(by)),
         RunPaused { problem: Some(problem), .. } => format!("paused: waits for an answer; {}", visible::line(problem)),

@@ -272,6 +272,11 @@ pub fn ago(at: jiff::Timestamp, now: jiff::Timestamp) -> String {
     }
 }
 
+/// Formats a time that may be days away: date and time of day, in the local time zone.
+pub fn moment(at: jiff::Timestamp) -> String {
+    at.to_zoned(jiff::tz::TimeZone::system()).strftime("%Y-%m-%d %H:%M:%S").to_string()
+}
+
 /// Returns the generation for the end of a phrase, such as ` generation 1`; empty for generation 0.
 pub fn of_generation(generation: u32) -> String {
     if generation == 0 { String::new() } else { format!(" generation {generation}") }

@@ -9,7 +9,7 @@ use crate::terminal::missing;
 use crate::terminal::paint::Paint;
 use crate::terminal::rows::Rows;
 use crate::terminal::status_files;
-use crate::terminal::{counted, duration, hints, lines, remedy, size, visible};
+use crate::terminal::{counted, duration, hints, lines, moment, remedy, size, visible};
 use glovebox_engine::attempt::exchanges::HeldCost;
 use glovebox_journal::event::{ChangeOp, FileChange, ForkedFrom};
 use glovebox_names::shell;
@@ -71,6 +71,7 @@ pub fn render(
         row("waits for", format!("an answer to {question}: {}\nexpected {expected}", indented(&asked.text)));
     }
     reasons(summary, failed, paint).into_iter().for_each(|(title, body)| row(title, body));
+    quota(summary).into_iter().for_each(|body| row("quota", body));
     failed_branches(summary, next).into_iter().for_each(|body| row("failed", body));
     if let Some(remedy) = remedy::for_run(summary) {
         row("help", remedy);
@@ -158,6 +159,14 @@ fn reasons(summary: &RunSummary, failed: Option<&FailedOutput>, paint: Paint) ->
     let help = summary.lacks_model().then(|| NO_MODEL.to_owned());
     let help = used_up(summary).into_iter().chain(hint).chain(help).map(|help| ("help", help));
     because.into_iter().chain(output).chain(help).collect()
+}
+
+/// Returns the row of a paused run about the quota that a stage waits for.
+fn quota(summary: &RunSummary) -> Option<String> {
+    let waits = lines::quota_waits(summary.end.quota_waits);
+    let resumes = summary.end.resume_at.map(|at| format!("it resumes at {}, as the provider says", moment(at)));
+    let parts: Vec<String> = resumes.into_iter().chain(waits).collect();
+    (!parts.is_empty()).then(|| parts.join("; "))
 }
 
 /// Returns a line for each limit that the failed stage used up, and that refuses instead of killing the command.

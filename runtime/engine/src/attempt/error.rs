@@ -44,6 +44,9 @@ pub enum AttemptError {
     /// The attempt's folder could not be created.
     #[error("could not make the attempt's folder: {0}")]
     Folder(#[source] io::Error),
+    /// A command of the stage failed while the disk of the run was full. The failure says nothing about the stage.
+    #[error("a command of the stage failed while no space was left on the disk of the run")]
+    DiskFull(#[source] io::Error),
     /// The plan names a model that was not prepared.
     #[error("no endpoint was prepared for the model `{0}`")]
     Unreachable(String),

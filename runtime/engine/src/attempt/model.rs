@@ -17,6 +17,7 @@ pub const TRANSCRIPT_FILE: &str = "transcript.ndjson";
 impl<B: BlobStore + 'static> Workbench<B> {
     pub(super) fn model(&self, node: &Node, assignment: &Assignment) -> Result<Model, AttemptError> {
         let account = self.budget.account(&node.id).priced(self.plan.price_of(&node.id));
+        self.held.refund(&assignment.attempt, &account);
         let model = input::model(node, &self.plan, &assignment.branch)?.charged_to(account);
         let model = self.live(node)?.into_iter().fold(model, Model::or_live);
         let schema = node.agent.output_schema.as_ref().map(|schema| (Arc::clone(schema), node.own_name().to_owned()));

@@ -211,11 +211,14 @@ fn fold_and_decide(
             continue;
         }
         // Other branches begin even if a decision of one branch is pending.
-        let step = if pending.is_empty() { next_step(pipeline, &state) } else { parallel_step(pipeline, &state) };
-        match step {
-            Some(event) => events.push(event),
-            None => return Ok(Decided { state, events, pending }),
+        let step = match pending.is_empty() {
+            true => next_step(pipeline, &state),
+            false => parallel_step(pipeline, &state).into_iter().collect(),
+        };
+        if step.is_empty() {
+            return Ok(Decided { state, events, pending });
         }
+        events.extend(step);
     }
 }
 

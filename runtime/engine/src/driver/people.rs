@@ -3,11 +3,10 @@
 //! A waiting run needs no process (decision unanswered-gates-pause): the driver returns as soon as the run only waits for answers.
 
 use super::commit::{Batch, Committed};
-use super::{Arrival, Driver, Follow, RunError};
+use super::{Driver, Follow, RunError};
 use crate::inbox::{GivenSteering, Inbox};
-use glovebox_journal::event::{BranchId, Event, HeldStage, Record, RunCanceled, RunPaused, StreamKey, Task};
+use glovebox_journal::event::{Event, Record, RunCanceled, RunPaused, StreamKey};
 use glovebox_journal::ports::{ClaimQueue, RunLog, Signals};
-use glovebox_record::{Failure, FailureClass, FailureCode};
 use glovebox_state::decide::next_due;
 
 impl<J: RunLog + ClaimQueue, S: Signals, F: Follow> Driver<'_, J, S, F> {
@@ -81,34 +80,16 @@ impl<J: RunLog + ClaimQueue, S: Signals, F: Follow> Driver<'_, J, S, F> {
         Ok((records, true))
     }
 
-    /// Returns the stage of an attempt that failed because a person must first do something, such as adding credit at a
-    /// provider. The attempt is not committed. It counts as interrupted, and is executed again when the run is resumed.
-    /// Any other arrival is returned unchanged as `Err`.
-    pub(super) fn held(&self, arrival: Arrival) -> Result<(HeldStage, BranchId), Arrival> {
-        let Arrival::Ended(mut ended) = arrival else { return Err(arrival) };
-        let branch = self.replay.state.branch(&ended.delivery.task.branch);
-        let is_needed = !self.replay.state.is_ending() && branch.canceled.is_none() && ended.stop.is_none();
-        let is_held = is_needed && !self.is_asked_to_stop();
-        let failure = ended.result.finished.outcome.failure.take_if(|failure| is_held && lacks_credit(failure));
-        let Some(failure) = failure else { return Err(Arrival::Ended(ended)) };
-        let Task { node, branch, .. } = ended.delivery.task;
-        Ok((HeldStage { node, failure }, branch))
-    }
-
     /// Records that the run is paused. No process drives it until it is resumed.
     pub(super) async fn pause(&mut self, inbox: &mut Inbox) -> Result<(Vec<Record>, bool), RunError> {
         let asked = inbox.take_pause();
         let committed = self.append(|state| {
             let questions = state.questions().map(|open| open.asked.question.clone()).collect();
-            let paused = RunPaused { questions, ..asked.clone() };
+            let waits = state.waiting_for_quota().map(|(_, wait)| wait.resume_at);
+            let resume_at = waits.chain(asked.resume_at).min();
+            let paused = RunPaused { questions, resume_at, ..asked.clone() };
             state.verdict.is_none().then(|| Batch::of_run(state, &[Event::RunPaused(Box::new(paused))]))
         });
         Ok((committed.await?.records, false))
     }
-}
-
-/// Returns true for a failure because the account at the provider has no credit. Only the host can give this class and
-/// code.
-fn lacks_credit(failure: &Failure) -> bool {
-    failure.class == FailureClass::Budget && failure.code == FailureCode::PROVIDER_QUOTA
 }

@@ -32,7 +32,7 @@ impl StallWatch {
     pub(super) fn note(&mut self, records: &[Record]) {
         let is_sign = |record: &&Record| {
             let event = &record.event;
-            matches!(event, Event::StageStarted(_) | Event::StageFinished(_))
+            matches!(event, Event::StageStarted(_) | Event::StageFinished(_) | Event::StageHeld(_))
                 || matches!(event, Event::BranchStarted(_) | Event::BranchFinished(_))
         };
         self.events += records.iter().filter(is_sign).count() as u64;

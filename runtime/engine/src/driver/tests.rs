@@ -13,6 +13,7 @@ use std::path::Path;
 use std::rc::Rc;
 
 mod liveness;
+mod quota;
 
 const GRAPH: &str =
     "digraph g { start [shape=Mdiamond]; exit [shape=Msquare]; d [shape=diamond]; a [max_retries=1]; b; fix;
@@ -44,6 +45,7 @@ fn open(claim: &Assignment) -> OpenTask {
         ready_seq: 0,
         head: 0,
         attempt_id: Some(claim.attempt.id.clone()),
+        quota: None,
     }
 }
 

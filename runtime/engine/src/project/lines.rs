@@ -57,12 +57,18 @@ impl Lines {
         self.gathered.len()
     }
 
-    /// Appends the collected lines with one write. Returns the number of bytes.
+    /// Appends the collected lines. Returns the number of bytes. If that fails, for example because the disk is full, the
+    /// file is as before, so that the next call appends the same lines once.
     pub(super) fn append(&mut self, dir: &Dir) -> io::Result<u64> {
         if self.gathered.is_empty() {
             return Ok(0);
         }
-        dir.open_with(self.name, OpenOptions::new().append(true).create(true))?.write_all(&self.gathered)?;
+        let mut file = dir.open_with(self.name, OpenOptions::new().append(true).create(true))?;
+        let before = file.metadata()?.len();
+        if let Err(error) = file.write_all(&self.gathered) {
+            file.set_len(before)?;
+            return Err(error);
+        }
         let bytes = self.gathered.len() as u64;
         self.clear();
         Ok(bytes)

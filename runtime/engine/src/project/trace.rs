@@ -299,6 +299,7 @@ pub(super) fn lines<'a>(
         }
         Event::ParallelJoined(_) | Event::FanInFinished(_) => of_parallel(&record.event, before, context),
         Event::CacheFilled(_) | Event::StageReady(_) | Event::StageRetrying(_) | Event::StageSteered(_) => Vec::new(),
+        Event::StageHeld(_) => Vec::new(),
         Event::QuestionAsked(asked) if asked.recovery.is_some() => Vec::new(),
         Event::QuestionAnswered(answered) if answered.recovery => Vec::new(),
         Event::QuestionAsked(asked) => {

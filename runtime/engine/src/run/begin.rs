@@ -5,7 +5,7 @@
 
 use super::missing;
 use super::reuse::EarlierRun;
-use super::session::stores;
+use super::session::{Stores, stores};
 use super::{HOLDOUTS_DIR, HoldoutError, RunDir, Session};
 use crate::driver::{Driver, Follow, RunError};
 use crate::holdouts;
@@ -78,7 +78,7 @@ impl Session {
         caches: impl FnOnce(&RunDir, &Base) -> Option<RunId>,
         follower: impl FnOnce(&RunDir, &Arc<DirBlobs>) -> Result<F, RunError>,
     ) -> Result<(Self, F, Vec<Record>), RunError> {
-        let (owner, journal, blobs) = stores(&dir, &new.run_id)?;
+        let Stores { owner, reserve, journal, blobs } = stores(&dir, &new.run_id)?;
         let mut include = std::mem::take(&mut new.include);
         // This must come first, so that everything that is later made from the project does not contain the hold-outs.
         let holdouts = holdouts::seal(&dir, new.project, &plan.holdout_plan(), &mut include).await?;
@@ -123,8 +123,9 @@ impl Session {
         let clock = driver.clock;
         let (replay, pending) = driver.into_parts();
         let (dir, left_out) = (Arc::new(dir), base.skipped);
+        let reserve = Some(reserve);
         let session =
-            Self { dir, journal, blobs, replay, worker, pending, open_copies, left_out, clock, _owner: owner };
+            Self { dir, journal, blobs, replay, worker, pending, open_copies, left_out, clock, reserve, _owner: owner };
         Ok((session, follower, records))
     }
 }

@@ -17,9 +17,8 @@ impl Run {
     /// driving it.
     pub(super) async fn complete(&mut self, driven: &Result<(), RunError>) -> Result<Vec<Record>, RunError> {
         // The files of the attempt may be gone, and with them the lack of space: then only the error tells it.
-        let is_full =
-            driven.as_ref().is_err_and(|error| reserve::is_full(&self.session.dir.dir) || has_no_space(error));
-        reserve::release(&self.session.dir);
+        let is_full = driven.as_ref().is_err_and(|error| reserve::is_full(&self.session.dir.dir) || lacks_space(error));
+        self.session.reserve = None;
         let Err(error) = driven else { return Ok(Vec::new()) };
         if !writes_final_file(error) {
             return Ok(Vec::new());
@@ -54,7 +53,7 @@ fn writes_final_file(error: &RunError) -> bool {
 }
 
 /// Returns true if the error, or one that caused it, is that of a full disk or of a used up quota.
-fn has_no_space(error: &RunError) -> bool {
+pub fn lacks_space(error: &RunError) -> bool {
     let mut cause: Option<&(dyn Error + 'static)> = Some(error);
     while let Some(error) = cause {
         let kind = error.downcast_ref::<io::Error>().map(io::Error::kind);

@@ -5,7 +5,7 @@
 //! only read.
 
 use super::restore::{BASE_BYTES_MAX, in_folder};
-use super::session::stores;
+use super::session::{Stores, stores};
 use super::{HOLDOUTS_DIR, RunDir, WORKSPACE_DIR};
 use crate::driver::RunError;
 use glovebox_journal::blobs::DirBlobs;
@@ -141,7 +141,7 @@ pub async fn fork(
     context: BTreeMap<String, String>,
 ) -> Result<(), RunError> {
     let kept: Vec<&Record> = source.records.iter().filter(|record| record.seq < point.seq).collect();
-    let (_owner, journal, blobs) = stores(dir, run)?;
+    let Stores { owner: _owner, reserve: _reserve, journal, blobs } = stores(dir, run)?;
     if source.dir.join(HOLDOUTS_DIR).is_dir() {
         let copied = branch_folder::copy(&source.dir.join(HOLDOUTS_DIR), &dir.path.join(HOLDOUTS_DIR));
         copied.map_err(|error| RunError::Workspace(Box::new(error)))?;

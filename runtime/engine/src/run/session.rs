@@ -16,7 +16,7 @@ use crate::driver::{Driver, Fault, Follow, RunError};
 use crate::inbox::{Inbox, forget_requests};
 use crate::liveness::LivenessStream;
 use crate::merge_check::MergeCheck;
-use crate::reserve;
+use crate::reserve::Reserve;
 use crate::run_dir::branch_workspace;
 use glovebox_journal::blobs::DirBlobs;
 use glovebox_journal::event::{
@@ -34,7 +34,7 @@ use glovebox_record::liveness::StallSettings;
 use glovebox_record::scope::Entry;
 use glovebox_record::spend::SpendBounds;
 use glovebox_record::{Failure, RunBounds};
-use glovebox_state::decide::{failed, limit_reached, resumes_at, visits_used_up};
+use glovebox_state::decide::{failed, limit_reached, resumes_at, visits_used_up, with_exits};
 use glovebox_state::evidence::Replay;
 use glovebox_state::run_state::{LastEvents, PendingDecisions, RunState};
 use glovebox_workspace::project::SkippedEntry;
@@ -62,6 +62,8 @@ pub struct Session {
     pub(super) pending: PendingDecisions,
     /// The clock of all drivers of this session.
     pub(super) clock: RunClock,
+    /// The space for the end of the run. `None` if this process does not drive the run.
+    pub(super) reserve: Option<Reserve>,
     // Dropped last: no other process may open the stores above before they are closed.
     pub(super) _owner: Owner,
 }
@@ -201,8 +203,19 @@ impl Unread {
         let (replay, pending) = (fold.replay, fold.last.pending());
         replay.state.run.as_ref().ok_or(RunError::NotStarted)?;
         journal.begin_queue(queue);
-        let (open_copies, left_out, clock) = (Vec::new(), Vec::new(), RunClock::start());
-        Ok(Session { dir, journal, blobs, replay, open_copies, left_out, worker, pending, clock, _owner: owner })
+        Ok(Session {
+            dir,
+            journal,
+            blobs,
+            replay,
+            open_copies: Vec::new(),
+            left_out: Vec::new(),
+            worker,
+            pending,
+            clock: RunClock::start(),
+            reserve: None,
+            _owner: owner,
+        })
     }
 }
 
@@ -271,7 +284,7 @@ impl Session {
         if let Some(failure) = limit_reached(&self.replay.state, &resumed).or_else(used_up) {
             return Err(RunError::LimitReached(failure));
         }
-        reserve::keep(&self.dir).map_err(|error| RunError::Project(Box::new(error)))?;
+        self.reserve = Some(Reserve::keep(&self.dir).map_err(|error| RunError::Project(Box::new(error)))?);
         self.blobs.sweep()?;
         self.journal.lengthen(&self.dir.dir)?;
         let goes_back = past.is_some();
@@ -348,7 +361,8 @@ impl Session {
             pending,
             ..Driver::new(run, pipeline, &self.journal, &(), self.worker.name.clone(), follower)
         };
-        let ended = driver.note(vec![failed(failure)]).await;
+        let ended = with_exits(&driver.replay.state, failed(failure));
+        let ended = driver.note(ended).await;
         (self.replay, self.pending) = driver.into_parts();
         ended
     }
@@ -492,15 +506,24 @@ impl Session {
     }
 }
 
-/// Opens the stores of a run. The lock comes first, because no store of a run may be opened for writing without it.
-pub(super) fn stores(dir: &RunDir, run: &RunId) -> Result<(Owner, SqliteLog, Arc<DirBlobs>), RunError> {
+/// The new stores of a run.
+pub(super) struct Stores {
+    pub(super) journal: SqliteLog,
+    pub(super) blobs: Arc<DirBlobs>,
+    pub(super) reserve: Reserve,
+    // Dropped last, as in a session.
+    pub(super) owner: Owner,
+}
+
+/// Creates the stores of a run. The lock comes first, because no store of a run may be opened for writing without it.
+pub(super) fn stores(dir: &RunDir, run: &RunId) -> Result<Stores, RunError> {
     let owner = Owner::acquire(&dir.path.join(OWNER_FILE))?;
     SqliteLog::create_in(&dir.dir)?;
     let journal = SqliteLog::open_signed(&dir.path.join(JOURNAL_FILE), run.clone(), dir.key.clone())?;
     let blobs = Arc::new(journal.blobs(&dir.dir)?);
     journal.lengthen(&dir.dir)?;
-    reserve::keep(dir).map_err(|error| RunError::Project(Box::new(error)))?;
-    Ok((owner, journal, blobs))
+    let reserve = Reserve::keep(dir).map_err(|error| RunError::Project(Box::new(error)))?;
+    Ok(Stores { journal, blobs, reserve, owner })
 }
 
 /// Updates the workspace with the records of an append, before `next` is called.

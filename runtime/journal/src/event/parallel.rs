@@ -192,7 +192,7 @@ pub struct BranchFinished {
 pub enum ExitPoint {
     /// A stage was ready, and no attempt had begun.
     BeforeStage,
-    /// The attempt was asked to stop.
+    /// The attempt was asked to stop, or a limit of the run ended it.
     InStage,
     /// A further attempt of the stage was due.
     BeforeRetry,
@@ -204,7 +204,8 @@ pub enum ExitPoint {
     BeforeEdge,
 }
 
-/// A branch will take no further step, because the run was canceled. After a signal, a resume continues here.
+/// A branch will take no further step, because the run was canceled, is stalled, or used up a limit. Unless a person
+/// canceled the run, a resume continues here.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct BranchExited {
     /// Number of the generation, counted from 0.

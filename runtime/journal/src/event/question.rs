@@ -212,6 +212,11 @@ pub struct RunPaused {
     /// The stage that is executed again once the cause of its failure is fixed; absent if the run was paused for another reason.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub held: Option<HeldStage>,
+    /// The first time at which a stage that waits for a quota would have been executed again, as its provider named it;
+    /// absent if no stage waits for a quota or no provider named a time.
+    #[serde(default, with = "time_format::option", skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Option<String>")]
+    pub resume_at: Option<Timestamp>,
 }
 
 /// A stage that failed because a person must provide something, such as credit at a provider.
@@ -221,4 +226,11 @@ pub struct HeldStage {
     pub node: NodeId,
     /// The failure of the stage.
     pub failure: Failure,
+    /// How often the visit has waited for its quota before; absent if it has not.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub waits: u32,
+}
+
+fn is_zero(count: &u32) -> bool {
+    *count == 0
 }

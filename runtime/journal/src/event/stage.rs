@@ -5,8 +5,8 @@
 use super::{Attempt, FailedCommand, NodeId, Recoverable, Task, time_format};
 use glovebox_record::spend::Money;
 use glovebox_record::{
-    Artifact, Ending, FailureCode, FileChange, LimitUse, LivenessTotals, Outcome, Receipt, Refusal, RefusedChange,
-    Session, SteeringDelivery, StoredOutput, StoredValue, Tokens, ToolCall, Traffic, Unmatched,
+    Artifact, Ending, Failure, FailureCode, FileChange, LimitUse, LivenessTotals, Outcome, Receipt, Refusal,
+    RefusedChange, Session, SteeringDelivery, StoredOutput, StoredValue, Tokens, ToolCall, Traffic, Unmatched,
 };
 use jiff::Timestamp;
 use schemars::JsonSchema;
@@ -192,6 +192,11 @@ pub struct StageModel {
     /// The delivery of each steering message, in order; absent if there were none.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub steered: Vec<SteeringDelivery>,
+    /// The time at which the quota at the provider resumes, as the provider named it; absent if the attempt did not fail
+    /// because of a quota.
+    #[serde(default, with = "time_format::option", skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Option<String>")]
+    pub resume_at: Option<Timestamp>,
 }
 
 /// Whether and how the visit continues after an attempt. Only the engine sets it.
@@ -325,6 +330,23 @@ pub enum Isolation {
     NotIsolated,
     /// No hold-outs were readable. The stage used caches that code of builders could have changed in an earlier stage.
     BuildersCaches,
+}
+
+/// The attempt failed because a quota at the provider is used up, and the provider named the time at which the quota
+/// resumes. Nothing of the attempt is committed, and it is executed again at that time.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct StageHeld {
+    /// The attempt that was claimed.
+    #[serde(flatten)]
+    pub attempt: Attempt,
+    /// The failure of the attempt.
+    pub failure: Failure,
+    /// The provider, such as `anthropic`.
+    pub provider: String,
+    /// The time at which the attempt is executed again.
+    #[serde(with = "time_format")]
+    #[schemars(with = "String")]
+    pub resume_at: Timestamp,
 }
 
 /// Another attempt of the same visit follows.

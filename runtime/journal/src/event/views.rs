@@ -1,8 +1,8 @@
 //! Typed views of an event, for callers that search for events of one kind.
 
 use super::{
-    BranchId, BranchStarted, Event, FileChange, QuestionAnswered, QuestionAsked, RunFinished, RunResumed, RunStarted,
-    StageFinished, StagePassed, StageReady, StageStarted, StageSteered,
+    AttemptId, BranchId, BranchStarted, Event, FileChange, QuestionAnswered, QuestionAsked, RunFinished, RunResumed,
+    RunStarted, StageFinished, StagePassed, StageReady, StageStarted, StageSteered,
 };
 
 impl Event {
@@ -34,6 +34,15 @@ impl Event {
     /// Returns the event if it is the end of an attempt.
     pub fn stage_finished(&self) -> Option<&StageFinished> {
         if let Self::StageFinished(finished) = self { Some(finished) } else { None }
+    }
+
+    /// Returns the id of the attempt that ended with this event.
+    pub fn ended_attempt(&self) -> Option<&AttemptId> {
+        match self {
+            Self::StageFinished(finished) => Some(&finished.attempt.id),
+            Self::StageHeld(held) => Some(&held.attempt.id),
+            _ => None,
+        }
     }
 
     /// Returns the event if it is the visit of a control node.

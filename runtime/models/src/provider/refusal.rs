@@ -4,7 +4,9 @@
 //! recognized by the providers' wording in a table.
 
 use crate::error::{ErrorKind, ModelError};
+use crate::quota::QuotaHeaders;
 use crate::target::Target;
+use jiff::Timestamp;
 use serde_json::Value;
 use std::time::Duration;
 
@@ -18,6 +20,8 @@ pub(crate) struct ProviderRefusal {
     pub(crate) status: Option<u16>,
     /// Wait that the provider asks for before the next request.
     pub(crate) retry_after: Option<Duration>,
+    /// What the head of the answer says about the quotas of the account.
+    pub(crate) quotas: QuotaHeaders,
     /// The JSON that the provider sent, or its text as a JSON string.
     pub(crate) answer: Value,
 }
@@ -65,8 +69,9 @@ const WORDS: &[(&str, ErrorKind)] = &[
 impl ProviderRefusal {
     /// Returns the error for an error event in the middle of an answer.
     pub(crate) fn in_stream(answer: &Value) -> ModelError {
-        let refused = Self { status: None, retry_after: None, answer: answer.to_owned() };
-        ModelError::new(refused.kind(), refused.message())
+        let refused = Self::without_head(answer.to_owned());
+        let kind = refused.kind();
+        ModelError { resume_at: refused.resume_at(kind), ..ModelError::new(kind, refused.message()) }
     }
 
     /// Returns the error of a call to this target.
@@ -79,7 +84,19 @@ impl ProviderRefusal {
             _ => format!("the provider answered {status}: {}", self.message()),
         };
         let message = format!("model `{}` at {}: {message}", target.model, target.endpoint);
-        ModelError { retry_after: self.retry_after, ..ModelError::new(kind, message) }
+        let resume_at = self.resume_at(kind);
+        ModelError { retry_after: self.retry_after, resume_at, ..ModelError::new(kind, message) }
+    }
+
+    fn without_head(answer: Value) -> Self {
+        Self { status: None, retry_after: None, quotas: QuotaHeaders::default(), answer }
+    }
+
+    /// Returns the time at which the quota resumes, if the refusal is because of a quota and names a time. A mere limit
+    /// on the rate of requests is waited for with `retry_after`.
+    fn resume_at(&self, kind: ErrorKind) -> Option<Timestamp> {
+        let is_of_quota = kind == ErrorKind::QuotaExceeded;
+        is_of_quota.then(|| self.quotas.resume_at(&self.answer, Timestamp::now()))?
     }
 
     fn kind(&self) -> ErrorKind {
@@ -119,7 +136,7 @@ mod tests {
     #[test]
     fn codes_come_before_statuses_and_words_before_both() {
         let check = |status: Option<u16>, answer: Value, kind: ErrorKind| {
-            assert_eq!(ProviderRefusal { status, retry_after: None, answer }.kind(), kind);
+            assert_eq!(ProviderRefusal { status, ..ProviderRefusal::without_head(answer) }.kind(), kind);
         };
         let openai = |code: &str| json!({"error": {"message": "no", "type": "x", "code": code}});
         let anthropic =
@@ -146,8 +163,23 @@ mod tests {
     }
 
     #[test]
+    fn only_a_quota_has_a_time_at_which_it_resumes() {
+        let check = |code: &str, has_time: bool| {
+            let mut refused = ProviderRefusal::without_head(json!({"error": {"code": code}}));
+            refused.quotas.note("retry-after", "60", Timestamp::now());
+            assert_eq!(refused.resume_at(refused.kind()).is_some(), has_time, "{code}");
+        };
+        check("insufficient_quota", true);
+        check("rate_limit_exceeded", false);
+        check("server_error", false);
+        let details = json!([{"retryDelay": "60s"}]);
+        let event = json!({"error": {"code": 429, "message": "GenerateRequestsPerDayPerProject", "details": details}});
+        assert!(ProviderRefusal::in_stream(&event).resume_at.is_some());
+    }
+
+    #[test]
     fn a_message_is_found_and_cut() {
-        let message = |answer: Value| ProviderRefusal { status: None, retry_after: None, answer }.message();
+        let message = |answer: Value| ProviderRefusal::without_head(answer).message();
         assert_eq!(message(json!({"error": {"message": "no"}})), "no");
         assert_eq!(message(json!({"error": "gone"})), "gone");
         assert_eq!(message(json!({"type": "response.failed", "response": {"error": {"message": "x"}}})), "x");

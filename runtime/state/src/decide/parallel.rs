@@ -5,7 +5,7 @@
 //! when no other decision is left, and it returns one event at a time.
 
 use super::merge::merge;
-use super::{BranchDecision, Choice, branch_name, child, failed, out_of_bounds};
+use super::{BranchDecision, Choice, branch_name, child, failed, out_of_bounds, with_exits};
 use crate::failure_signature;
 use crate::run_state::{Branch, EndedBranch, OpenParallel, Position, RunState};
 use glovebox_journal::event::{
@@ -22,9 +22,13 @@ use std::sync::Arc;
 /// The rule that chose a branch at a fan-in without a component.
 const HEURISTIC: &str = "heuristic";
 
-/// Returns the next event that follows from the state of the branches, or `None` if all of them wait.
-pub fn next_step(pipeline: &Pipeline, state: &RunState) -> Option<Event> {
-    parallel_step(pipeline, state).or_else(|| held_back(state).filter(|_| !state.is_ending()))
+/// Returns the next events that follow from the state of the branches. Empty if all of them wait.
+pub fn next_step(pipeline: &Pipeline, state: &RunState) -> Vec<Event> {
+    match parallel_step(pipeline, state) {
+        Some(event) => vec![event],
+        None if state.is_ending() => Vec::new(),
+        None => held_back(state),
+    }
 }
 
 /// Returns the next event of a parallel node, or `None` if no parallel node has one or the run has ended. Unlike
@@ -43,11 +47,12 @@ pub fn parallel_step(pipeline: &Pipeline, state: &RunState) -> Option<Event> {
 }
 
 /// Ends the run if a branch has reached a limit of the run and no attempt of another branch is running.
-fn held_back(state: &RunState) -> Option<Event> {
+fn held_back(state: &RunState) -> Vec<Event> {
     let is_held = |branch: &Arc<Branch>| branch.at == Position::Deciding;
     let has_begun = state.run.is_some() && state.branches.len() > 1;
     let is_stuck = has_begun && !state.is_under_way() && state.branches.values().any(is_held);
-    out_of_bounds(state).filter(|_| is_stuck).map(failed)
+    let failure = out_of_bounds(state).filter(|_| is_stuck);
+    failure.map_or_else(Vec::new, |failure| with_exits(state, failed(failure)))
 }
 
 fn setting(pipeline: &Pipeline, parallel: &NodeId) -> ParallelSettings {

@@ -38,7 +38,9 @@ pub struct GrantedFile {
 impl RunSummary {
     pub(super) fn pause(&mut self, paused: &glovebox_journal::event::RunPaused) {
         (self.status, self.end.exit) = (super::RunStatus::Paused, super::ExitClass::Paused);
+        self.end.resume_at = paused.resume_at;
         if let Some(held) = &paused.held {
+            self.end.quota_waits = held.waits;
             (self.end.failed_node, self.end.failure) = (Some(held.node.clone()), Some(held.failure.clone()));
         }
     }

@@ -31,6 +31,8 @@ pub enum BranchWait {
     Place,
     /// The time of its next attempt.
     Retry,
+    /// A quota at the provider of its model.
+    Quota,
     /// The answer of a person.
     Answer,
     /// The branches of a parallel node, or a child pipeline.
@@ -49,6 +51,7 @@ impl BranchWait {
         match self {
             Self::Place => "a free place",
             Self::Retry => "its next attempt",
+            Self::Quota => "the quota of its provider",
             Self::Answer => "an answer",
             Self::Branches => "its branches",
             Self::ModelRetry => WaitKind::ModelRetry.described(),
@@ -102,6 +105,9 @@ pub struct BranchNow {
     #[serde(default, with = "time_format::option", skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Option<String>")]
     pub due_at: Option<Timestamp>,
+    /// The provider whose quota the branch waits for; absent for another wait.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub provider: Option<String>,
     /// The last sign of life: a heartbeat of the attempt, or else the last record of the branch.
     #[serde(with = "time_format")]
     #[schemars(with = "String")]
@@ -121,6 +127,7 @@ impl BranchNow {
             since: at,
             waits_for: None,
             due_at: None,
+            provider: None,
             last_sign: at,
         }
     }
@@ -146,7 +153,7 @@ impl BranchNow {
 
     fn waits(&mut self, at: Timestamp, waits_for: Option<BranchWait>) {
         (self.phase, self.since, self.attempt_id) = (BranchPhase::Waiting, at, None);
-        (self.waits_for, self.due_at) = (waits_for, None);
+        (self.waits_for, self.due_at, self.provider) = (waits_for, None, None);
     }
 }
 
@@ -182,7 +189,15 @@ impl BranchesNow {
         match &record.event {
             Event::BranchStarted(started) => branch.parent = Some(started.parent.clone()),
             Event::StageReady(ready) => {
-                branch.waits(at, Some(if ready.due_at.is_some() { BranchWait::Retry } else { BranchWait::Place }));
+                // An event `stage.held` is followed by this event.
+                let provider = branch.provider.take().filter(|_| ready.due_at.is_some());
+                let wait = match (ready.due_at, &provider) {
+                    (None, _) => BranchWait::Place,
+                    (Some(_), Some(_)) => BranchWait::Quota,
+                    (Some(_), None) => BranchWait::Retry,
+                };
+                branch.waits(at, Some(wait));
+                branch.provider = provider;
                 (branch.node, branch.visit) = (Some(ready.task.node.clone()), ready.task.visit);
                 (branch.attempt, branch.due_at) = (ready.ordinal, ready.due_at);
             }
@@ -192,6 +207,10 @@ impl BranchesNow {
                 (branch.node, branch.visit, branch.attempt) =
                     (Some(task.node.clone()), task.visit, started.attempt.ordinal);
                 (branch.phase, branch.attempt_id) = (BranchPhase::Running, Some(started.attempt.id.clone()));
+            }
+            Event::StageHeld(held) => {
+                branch.waits(at, Some(BranchWait::Quota));
+                branch.provider = Some(held.provider.clone());
             }
             Event::BranchCanceled(_) => (branch.phase, branch.since) = (BranchPhase::Canceled, at),
             Event::QuestionAsked(asked) => {
@@ -278,6 +297,14 @@ mod tests {
         crate::decide::finalize_attempt(&pipeline, None, &run.state, false, &mut retry);
         run.append(vec![Event::StageFinished(Box::new(retry))]);
         assert_eq!(shown(&run, &[])[0], "f-a a 1x2 Waiting for its next attempt");
+        run.append(vec![Event::StageHeld(Box::new(crate::simulation::held(&open[1], Timestamp::UNIX_EPOCH)))]);
+        let quota = "f-b b 1x1 Waiting for the quota of its provider";
+        assert_eq!(shown(&run, &[])[1], quota);
+        run.append(vec![Event::RunResumed(Box::default())]);
+        assert_eq!(shown(&run, &[])[1], quota, "a resume waits for the same time");
+        let attempt = finished(&open[1], Outcome::new(Status::Success)).attempt;
+        run.append(vec![Event::StageStarted(StageStarted { attempt, worker: "w".into() })]);
+        assert_eq!(shown(&run, &[])[1], "f-b b 1x1 Running");
         run.append(vec![Event::RunResumed(Box::default())]);
         assert_eq!(shown(&run, &[])[1], "f-b b 1x1 Waiting for a free place");
     }

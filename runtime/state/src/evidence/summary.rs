@@ -11,7 +11,7 @@ use super::{
     verdict,
 };
 use glovebox_journal::event::{
-    BranchId, FailureMeta, FileChange, ForkedFrom, IgnoredFiles, QuestionAsked, RunId, Verdict,
+    BranchId, FailureMeta, FileChange, ForkedFrom, IgnoredFiles, QuestionAsked, RunId, Verdict, time_format,
 };
 use glovebox_record::path::ScopePath;
 use glovebox_record::spend::Money;
@@ -132,6 +132,14 @@ pub struct RunEnd {
     /// otherwise.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub error_meta: Option<FailureMeta>,
+    /// The first time at which a stage of a paused run would have been executed again, because the quota at its provider
+    /// resumes then; absent if no provider named a time.
+    #[serde(with = "time_format::option", skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Option<String>")]
+    pub resume_at: Option<Timestamp>,
+    /// How often the stage of `failed_node` has waited for its quota, after which the run paused; absent if it has not.
+    #[serde(skip)]
+    pub quota_waits: u32,
     /// Time at which the run ended.
     #[serde(skip)]
     pub finished_at: Option<Timestamp>,

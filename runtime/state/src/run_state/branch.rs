@@ -20,7 +20,7 @@ use crate::context::{Context, ContextKey};
 use authors::Authors;
 use failure_chain::FailureChain;
 use glovebox_journal::event::{
-    Attempt, AttemptId, Event, FileChange, NodeId, StageFinished, StagePassed, StageReady, Task, Work,
+    Attempt, AttemptId, Event, FileChange, NodeId, StageFinished, StageHeld, StagePassed, StageReady, Task, Work,
 };
 use glovebox_record::path::ScopePath;
 use glovebox_record::{Failure, Outcome, Status};
@@ -61,12 +61,30 @@ pub struct OpenTask {
     pub head: u64,
     /// The id of the running attempt; `None` if the task is not claimed.
     pub attempt_id: Option<AttemptId>,
+    /// The last wait for a quota at a provider; `None` if the attempt has not waited for one since the run was last paused.
+    pub quota: Option<QuotaWait>,
+}
+
+/// A wait of an attempt for a quota at the provider of its model.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct QuotaWait {
+    /// The provider.
+    pub provider: Arc<str>,
+    /// The time at which the attempt is executed again.
+    pub resume_at: Timestamp,
+    /// Number of waits of the attempt, including this one.
+    pub waits: u32,
 }
 
 impl OpenTask {
     /// Returns the attempt with this id.
     pub fn attempt(&self, id: &AttemptId) -> Attempt {
         Attempt { task: self.task.clone(), ordinal: self.ordinal, id: id.clone() }
+    }
+
+    /// Returns the wait for a quota, unless the attempt is running.
+    pub fn waits_for_quota(&self) -> Option<&QuotaWait> {
+        self.quota.as_ref().filter(|_| self.attempt_id.is_none())
     }
 }
 
@@ -219,6 +237,7 @@ impl Branch {
                 }
             }
             Event::StageFinished(finished) => self.finish_attempt(finished),
+            Event::StageHeld(held) => self.hold_attempt(held),
             Event::StageRetrying(retrying) => self.count_retry(&retrying.task.node),
             Event::StagePassed(passed) => self.pass(passed),
             Event::GateUnmet(unmet) => self.note_unmet_gate(unmet),
@@ -313,8 +332,25 @@ impl Branch {
             ready_seq: 0,
             head: 0,
             attempt_id: None,
+            quota: None,
         });
         true
+    }
+
+    /// Folds a `stage.held` event: the attempt was not committed, and its task waits for the quota.
+    fn hold_attempt(&mut self, held: &StageHeld) {
+        if let Some(open) = self.open_task(&held.attempt.task) {
+            let waits = open.quota.as_ref().map_or(0, |before| before.waits).saturating_add(1);
+            let provider = held.provider.as_str().into();
+            (open.attempt_id, open.quota) = (None, Some(QuotaWait { provider, resume_at: held.resume_at, waits }));
+        }
+    }
+
+    /// Forgets the waits for a quota, because a person has resumed the run.
+    pub(crate) fn forget_quota(&mut self) {
+        if let Position::Open(open) = &mut self.at {
+            open.quota = None;
+        }
     }
 
     fn finish_attempt(&mut self, finished: &StageFinished) {

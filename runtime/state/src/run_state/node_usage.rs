@@ -79,6 +79,8 @@ impl NodeUsages {
             self.update(&started.attempt.task.node, |effort| effort.begin(at));
         } else if let Some(finished) = event.stage_finished() {
             self.update(&finished.attempt.task.node, |effort| effort.end(at));
+        } else if let Event::StageHeld(held) = event {
+            self.update(&held.attempt.task.node, |effort| effort.end(at));
         }
     }
 

@@ -93,7 +93,9 @@ fn is_of_a_stop(state: &RunState, event: &Event) -> bool {
         Event::StatusIngested(_) => true,
         Event::RunCanceled(_) | Event::RunFinished(_) | Event::RunStalled(_) => state.stopped.is_some(),
         Event::StageFinished(finished) => state.stopped.is_some() && was_cut(finished),
-        Event::BranchExited(_) | Event::BranchFinished(_) => state.stopped.is_some() && state.canceled.is_some(),
+        // Only a run that a person canceled ends its branches step by step.
+        Event::BranchExited(_) => state.stopped.is_some() || state.canceled.is_none(),
+        Event::BranchFinished(_) => state.stopped.is_some() && state.canceled.is_some(),
         _ => false,
     }
 }

@@ -56,6 +56,6 @@ pub(crate) fn is_of_budget(failure: &Failure) -> bool {
 
 /// Returns true for a failure because of a limit of the whole run that canceled a running attempt. A resume with a
 /// higher limit executes the attempt again.
-pub(super) fn is_bound_of_run(failure: &Failure) -> bool {
+pub(crate) fn is_bound_of_run(failure: &Failure) -> bool {
     is_of_budget(failure) || failure.class == FailureClass::Budget && failure.code == FailureCode::RUN_WALL_TIME
 }

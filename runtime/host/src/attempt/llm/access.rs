@@ -15,6 +15,7 @@ use glovebox_models::error::{ErrorKind, ModelError};
 use glovebox_record::session;
 use glovebox_record::spend::{Money, Spend};
 use glovebox_record::{Failure, FailureCode, LimitName, Refusal, Status, SteeringDelivery, Tokens};
+use jiff::Timestamp;
 
 /// Number of successive answers with unreadable tool calls after which the stage fails.
 const INVALID_CALLS_MAX: u32 = 3;
@@ -95,6 +96,12 @@ impl ModelAccess {
             kind => format!("provider/{kind}").into(),
         };
         (has_failed || is_final(error.kind)).then(|| Failure::new(class, code, error.message.as_str()))
+    }
+
+    /// Returns the time at which the provider's quota resumes. `None` if the last request did not fail because of a quota,
+    /// or if the provider named no time.
+    pub(crate) fn resume_at(&self) -> Option<Timestamp> {
+        self.failed.as_ref().filter(|error| error.kind == ErrorKind::QuotaExceeded)?.resume_at
     }
 
     /// Returns the failure that ends the stage, even if a later request or another agent of the stage gets an answer.

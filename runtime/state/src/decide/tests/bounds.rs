@@ -3,9 +3,12 @@
 
 use super::*;
 use crate::failure_signature;
+use crate::run_state::resume_state;
+use crate::simulation::held;
 use glovebox_journal::event::StageStarted;
 use glovebox_record::spend::{Money, SpendBounds};
 use jiff::SignedDuration;
+use std::time::Duration;
 
 #[test]
 fn a_node_is_visited_no_more_often_than_its_bound_says() {
@@ -69,6 +72,62 @@ fn a_bound_that_one_branch_met_ends_the_run_when_the_others_have_ended() {
     }
     assert_eq!(run.attempts(), "a b");
     assert!(run.verdict().starts_with("fail limit/max_steps"), "{}", run.verdict());
+    let exits = run.records.iter().filter_map(|record| match &record.event {
+        Event::BranchExited(exit) => Some(exit.reason.as_str()),
+        _ => None,
+    });
+    let reason = run.state.verdict.as_ref().unwrap().failure.as_ref().unwrap().reason.as_str();
+    assert!(exits.into_iter().all(|exit| exit == reason), "the reason of the run");
+    // The branch `f-b` has ended.
+    assert_eq!(run.ending(), ["branch.finished", "f-a a BeforeEdge", "main f AtJoin", "run.finished"]);
+}
+
+#[test]
+fn a_limit_that_cuts_an_attempt_names_the_exit_of_each_branch_and_a_resume_goes_on() {
+    let pipeline = pipeline(
+        "digraph g { start [shape=Mdiamond]; exit [shape=Msquare]; f [shape=component]; j [shape=tripleoctagon]; a; b;
+         q [shape=hexagon]; start -> f; f -> a -> j; f -> b -> j; f -> q -> j; j -> exit }",
+    );
+    let mut run = Simulation::new(&pipeline);
+    run.append(vec![Event::RunStarted(Box::new(started(&pipeline, 50, None)))]);
+    let open = run.state.branches.values().find_map(|branch| branch.open()).cloned().unwrap();
+    let attempt = finished(&open, Outcome::new(Status::Success)).attempt;
+    run.append(vec![Event::StageStarted(StageStarted { attempt, worker: "w".into() })]);
+    let spent = outcome("fail:budget:limit/max_tokens");
+    run.append(vec![Event::StageFinished(Box::new(finished(&open, spent)))]);
+    assert_eq!(
+        run.ending(),
+        ["f-a a InStage", "f-b b BeforeStage", "f-q - AtQuestion", "main f AtJoin", "run.finished"]
+    );
+    let (state, pending) = resume_state(&run.records).unwrap();
+    assert_eq!(pending.0.iter().map(Event::kind).collect::<Vec<_>>(), ["parallel.started", "stage.ready"]);
+    assert_eq!(state.stopped.unwrap().branches.len(), 4, "the branches have not ended");
+}
+
+#[test]
+fn a_wait_for_a_quota_costs_no_step_and_no_time_of_its_node() {
+    let pipeline = pipeline(&format!("digraph g {{ {FRAME} start -> a -> exit }}"));
+    let mut run = Simulation::new(&pipeline);
+    run.append(vec![Event::RunStarted(Box::new(started(&pipeline, 50, None)))]);
+    let open = |run: &Simulation<'_>| run.state.main().open().unwrap().clone();
+    let begin = |run: &mut Simulation<'_>| {
+        let attempt = finished(&open(run), Outcome::new(Status::Success)).attempt;
+        run.append(vec![Event::StageStarted(StageStarted { attempt, worker: "w".into() })]);
+    };
+    let until = Timestamp::from_second(60).unwrap();
+    for waits in 1..=3 {
+        begin(&mut run);
+        run.append(vec![Event::StageHeld(Box::new(held(&open(&run), until)))]);
+        let waiting = open(&run);
+        assert_eq!((waiting.due_at, waiting.ordinal, run.state.steps), (Some(until), 1, 2));
+        assert_eq!(waiting.waits_for_quota().map(|quota| quota.waits), Some(waits));
+        let later = until.checked_add(SignedDuration::from_hours(1)).unwrap();
+        assert_eq!(run.state.node_usages.of(&"a".into()).time(later), Duration::ZERO);
+    }
+    begin(&mut run);
+    assert_eq!(open(&run).waits_for_quota(), None);
+    run.append(vec![Event::StageFinished(Box::new(finished(&open(&run), Outcome::new(Status::Success))))]);
+    assert_eq!(run.verdict(), "success exit");
 }
 
 /// Returns a run that ended with this budget failure. Its limits were 10 tokens and 5 millionths of a dollar.

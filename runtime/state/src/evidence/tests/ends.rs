@@ -253,8 +253,8 @@ fn a_gate_that_was_answered_is_a_finished_visit_and_a_decision_about_writes_is_n
 fn a_pause_names_the_stage_that_waits_for_a_person() {
     let graph = graph("a; start -> a -> exit");
     let failure = Failure::new(FailureClass::Transient, "provider/quota", "no credit is left");
-    let held = Some(HeldStage { node: "a".into(), failure: failure.clone() });
-    let paused = RunPaused { by: None, questions: Vec::new(), problem: None, held };
+    let held = Some(HeldStage { node: "a".into(), failure: failure.clone(), waits: 0 });
+    let paused = RunPaused { by: None, questions: Vec::new(), problem: None, held, resume_at: None };
     let summary = RunSummary::from_records(&followed_by(&begun(&graph), vec![Event::RunPaused(Box::new(paused))]));
     assert_eq!((summary.status, summary.end.exit), (RunStatus::Paused, ExitClass::Paused));
     assert_eq!((summary.end.failed_node, summary.end.failure), (Some("a".into()), Some(failure)));
