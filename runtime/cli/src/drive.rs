@@ -111,7 +111,11 @@ pub fn stop(run: &RunFolder, error: &RunError) -> Stop {
     };
     let mut cause = error.source();
     while let Some(error) = cause {
-        message.push_str(&format!(": {error}"));
+        let text = error.to_string();
+        // Some errors name their cause themselves.
+        if !message.ends_with(&text) {
+            message.push_str(&format!(": {text}"));
+        }
         cause = error.source();
     }
     let stop = Stop::new(exit, message);
@@ -123,6 +127,9 @@ pub fn stop(run: &RunFolder, error: &RunError) -> Stop {
                 run.id
             ))
         }
+        RunError::Workspace(_) if is_denied(error) => stop.with_help(
+            "make the file or folder readable for you (`chmod u+rX PATH`), or move it out of the project",
+        ),
         RunError::Ended { .. } => stop.with_help(format!(
             "start a new run at a stage: `glovebox run FILE --from NODE`, or continue a copy of this run: `glovebox fork {} NODE@VISIT`",
             run.id
@@ -151,6 +158,13 @@ pub fn stop(run: &RunFolder, error: &RunError) -> Stop {
         ),
         _ => stop,
     }
+}
+
+/// Returns true if an error was caused by missing permissions for a file.
+fn is_denied(error: &(dyn Error + 'static)) -> bool {
+    let causes = std::iter::successors(Some(error), |error| (*error).source());
+    let kinds = causes.filter_map(|error| Some(error.downcast_ref::<std::io::Error>()?.kind()));
+    kinds.into_iter().any(|kind| kind == std::io::ErrorKind::PermissionDenied)
 }
 
 /// Returns true if the file system of a folder is full.

@@ -70,7 +70,7 @@ pub enum RunError {
     #[error("could not write the run's files")]
     Project(#[source] Box<dyn Error + Send + Sync>),
     /// The workspace could not be created or updated.
-    #[error("could not restore the workspace from the journal")]
+    #[error("could not create or update the run's copy of the project")]
     Workspace(#[source] Box<dyn Error + Send + Sync>),
     /// The hold-outs could not be sealed, or differ from those with which the run began.
     #[error("could not seal or verify the hold-outs")]

@@ -312,7 +312,11 @@ impl ProjectCopy<'_, '_> {
     fn all(&mut self) -> Result<(), ProjectError> {
         let listed = listing::list(self.from, self.own)?;
         for entry in listed.walk {
-            let entry = entry.map_err(|error| ProjectError::io(self.from, io::Error::other(error)))?;
+            let entry = entry.map_err(|error| {
+                // The kind of the error is needed for the help.
+                let kind = error.io_error().map_or(io::ErrorKind::Other, io::Error::kind);
+                ProjectError::io(self.from, io::Error::new(kind, error))
+            })?;
             self.copy_listed(&entry)?;
         }
         for run in listed.noted.finish()? {

@@ -15,6 +15,7 @@ use glovebox_record::spend::SpendTotals;
 use glovebox_state::run_state::{RunState, resume_state};
 use glovebox_workspace::run_folder::JOURNAL_FILE;
 use glovebox_workspace::user_key::UserKey;
+use rustix::fs::{Access, access};
 
 /// Reads and verifies every record of a run.
 pub fn read(run: &RunFolder) -> Result<VerifiedJournal, Stop> {
@@ -177,6 +178,14 @@ pub fn unreadable(run: &RunFolder, error: &PortError) -> Stop {
                 "the run was killed before it began: remove `{}` and start a new run",
                 run.path.display()
             )),
+        PortError::Unavailable(_) if let Err(why) = access(&run.path, Access::WRITE_OK) => {
+            let folder = run.path.display();
+            let message = format!("{}: the folder `{folder}` cannot be written: {why}", stop.message);
+            Stop { message, ..stop }.with_help(format!(
+                "the journal writes files beside it even when it is read. Make `{folder}` writable, or copy it into \
+                 another folder of runs (`--runs-dir D`)"
+            ))
+        }
         PortError::Corrupt { .. } => {
             stop.with_help("the journal was changed or damaged after the run: do not trust it, and start a new run")
         }

@@ -79,7 +79,7 @@ fn a_bound_that_one_branch_met_ends_the_run_when_the_others_have_ended() {
     let reason = run.state.verdict.as_ref().unwrap().failure.as_ref().unwrap().reason.as_str();
     assert!(exits.into_iter().all(|exit| exit == reason), "the reason of the run");
     // The branch `f-b` has ended.
-    assert_eq!(run.ending(), ["branch.finished", "f-a a BeforeEdge", "main f AtJoin", "run.finished"]);
+    assert_eq!(run.ending(), ["route.taken", "branch.finished", "f-a a BeforeEdge", "main f AtJoin", "run.finished"]);
 }
 
 #[test]
@@ -97,10 +97,13 @@ fn a_limit_that_cuts_an_attempt_names_the_exit_of_each_branch_and_a_resume_goes_
     run.append(vec![Event::StageFinished(Box::new(finished(&open, spent)))]);
     assert_eq!(
         run.ending(),
-        ["f-a a InStage", "f-b b BeforeStage", "f-q - AtQuestion", "main f AtJoin", "run.finished"]
+        ["f-a a InStage", "f-b b BeforeStage", "f-q q AtQuestion", "main f AtJoin", "run.finished"]
     );
     let (state, pending) = resume_state(&run.records).unwrap();
-    assert_eq!(pending.0.iter().map(Event::kind).collect::<Vec<_>>(), ["parallel.started", "stage.ready"]);
+    assert_eq!(
+        pending.0.iter().map(Event::kind).collect::<Vec<_>>(),
+        ["parallel.started", "stage.ready", "question.asked", "stage.finished"]
+    );
     assert_eq!(state.stopped.unwrap().branches.len(), 4, "the branches have not ended");
 }
 

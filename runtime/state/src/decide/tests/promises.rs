@@ -73,7 +73,7 @@ fn a_spent_budget_ends_a_run_only_where_it_waits_for_no_attempt() {
     for waits in [ready, &Event::RunResumed(Box::default())] {
         assert_eq!(kinds(waits), [] as [&str; 0], "{}", waits.kind());
     }
-    assert_eq!(kinds(passed), ["run.finished"]);
+    assert_eq!(kinds(passed), ["branch.exited", "run.finished"]);
 }
 
 #[test]
