@@ -73,6 +73,7 @@ impl Bench {
             progress: tokio::sync::mpsc::channel(8).0,
             output_watch: None,
             preparing: Default::default(),
+            held: Default::default(),
         };
         Self { folder, bench: Arc::new(bench) }
     }
@@ -150,6 +151,7 @@ fn report() -> Report {
         is_estimated: false,
         transcript: Vec::new(),
         answered_by: None,
+        resume_at: None,
         steered: Vec::new(),
         duration_ms: 1,
         touched_files: true,

@@ -145,6 +145,7 @@ impl Place {
             progress: tokio::sync::mpsc::channel(8).0,
             output_watch: None,
             preparing: Default::default(),
+            held: Default::default(),
         }
     }
 }
@@ -197,6 +198,7 @@ fn report(notes: &str, failure: Option<(&str, &str)>) -> Report {
         is_estimated: false,
         transcript: Vec::new(),
         answered_by: None,
+        resume_at: None,
         steered: Vec::new(),
         duration_ms: 1,
         touched_files: true,
