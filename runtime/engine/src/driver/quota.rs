@@ -39,7 +39,7 @@ impl<J: RunLog + ClaimQueue, S: Signals, F: Follow> Driver<'_, J, S, F> {
         let branch = self.replay.state.branch(&ended.delivery.task.branch);
         let is_needed = !self.replay.state.is_ending() && branch.canceled.is_none() && ended.stop.is_none();
         let is_held = is_needed && !self.is_asked_to_stop();
-        match ended.finished.outcome.failure.take_if(|failure| is_held && is_of_quota(failure)) {
+        match ended.result.finished.outcome.failure.take_if(|failure| is_held && is_of_quota(failure)) {
             Some(failure) => Ok(HeldAttempt { ended, failure }),
             None => Err(Arrival::Ended(ended)),
         }
@@ -49,7 +49,8 @@ impl<J: RunLog + ClaimQueue, S: Signals, F: Follow> Driver<'_, J, S, F> {
     /// to pause. The attempt then counts as interrupted, and is executed again when the run is resumed.
     pub(super) async fn hold(&mut self, held: HeldAttempt, inbox: &mut Inbox) -> Result<Vec<Record>, RunError> {
         let HeldAttempt { ended, failure } = held;
-        let EndedAttempt { delivery, token, id, finished, .. } = *ended;
+        let EndedAttempt { delivery, token, id, result, .. } = *ended;
+        let finished = result.finished;
         let open = self.replay.state.branch(&delivery.task.branch).open();
         let waits = open.and_then(|open| open.quota.as_ref()).map_or(0, |quota| quota.waits);
         let node = delivery.task.node.clone();

@@ -11,14 +11,14 @@ fn in_an_hour() -> Timestamp {
 }
 
 /// Returns the result of an attempt whose provider names this time.
-fn refused(claim: &Assignment, resume_at: Option<Timestamp>) -> StageFinished {
+fn refused(claim: &Assignment, resume_at: Option<Timestamp>) -> AttemptResult {
     let failure = Failure::new(FailureClass::Budget, "provider/quota-exceeded", "no requests left");
     let mut ended = finished(&open(claim), Outcome::failed(failure));
     let named = |text: &str| text.to_owned();
     ended.model.asked =
         Some(AskedModel { name: named("it"), provider: named("anthropic"), model: named("m"), answered_by: None });
     ended.model.resume_at = resume_at;
-    ended
+    ended.into()
 }
 
 /// A follower that stops the run when an attempt waits for a quota.
