@@ -119,26 +119,29 @@ pub fn stop(run: &RunFolder, error: &RunError) -> Stop {
         cause = error.source();
     }
     let stop = Stop::new(exit, message);
-    match error {
+    match help(run, error) {
         _ if exit == Exit::Transient && is_full => stop.with_help(NO_SPACE),
+        Some(help) => stop.with_help(help),
+        None => stop,
+    }
+}
+
+/// Returns what the user can do about an error. `None` if its message is enough.
+fn help(run: &RunFolder, error: &RunError) -> Option<String> {
+    let id = &run.id;
+    Some(match error {
         RunError::Workspace(_) if run.path.is_dir() && !run.path.join(WORKSPACE_DIR).is_dir() => {
-            stop.with_help(format!(
-                "the run's copy of the project was removed; `glovebox fork {} NODE` continues in a new copy",
-                run.id
-            ))
+            format!("the run's copy of the project was removed; `glovebox fork {id} NODE` continues in a new copy")
         }
-        RunError::Workspace(_) if is_denied(error) => stop.with_help(
-            "make the file or folder readable for you (`chmod u+rX PATH`), or move it out of the project",
+        RunError::Workspace(_) if is_denied(error) => {
+            "make the file or folder readable for you (`chmod u+rX PATH`), or move it out of the project".to_owned()
+        }
+        RunError::Ended { .. } => format!(
+            "start a new run at a stage: `glovebox run FILE --from NODE`, or continue a copy of this run: `glovebox fork {id} NODE@VISIT`"
         ),
-        RunError::Ended { .. } => stop.with_help(format!(
-            "start a new run at a stage: `glovebox run FILE --from NODE`, or continue a copy of this run: `glovebox fork {} NODE@VISIT`",
-            run.id
-        )),
-        RunError::Canceled { .. } => {
-            stop.with_help(format!("continue a copy of the run: `glovebox fork {} NODE`", run.id))
-        }
+        RunError::Canceled { .. } => format!("continue a copy of the run: `glovebox fork {id} NODE`"),
         RunError::LimitReached(failure) if failure.code.as_str() == "limit/max_visits" => {
-            stop.with_help(format!("restart at another stage: `glovebox resume {} --from NODE`, or start a new run", run.id))
+            format!("restart at another stage: `glovebox resume {id} --from NODE`, or start a new run")
         }
         RunError::LimitReached(failure) => {
             let flag = match &failure.code {
@@ -151,13 +154,13 @@ pub fn stop(run: &RunFolder, error: &RunError) -> Stop {
                 true => "; a smaller bound under `[run]` in glovebox.toml wins over the flag",
                 false => "",
             };
-            stop.with_help(format!("raise the limit for the rest of the run: `glovebox resume RUN {flag}`{operator}"))
+            format!("raise the limit for the rest of the run: `glovebox resume RUN {flag}`{operator}")
         }
-        RunError::Holdouts(source) if matches!(source.downcast_ref(), Some(HoldoutError::Copied(_))) => stop.with_help(
-            "remove the copies or add them to `.gitignore`; if builders may read them, set `scenario_copies=\"allow\"` on the graph",
-        ),
-        _ => stop,
-    }
+        RunError::Holdouts(source) if matches!(source.downcast_ref(), Some(HoldoutError::Copied(_))) => {
+            "remove the copies or add them to `.gitignore`; if builders may read them, set `scenario_copies=\"allow\"` on the graph".to_owned()
+        }
+        _ => return None,
+    })
 }
 
 /// Returns true if an error was caused by missing permissions for a file.

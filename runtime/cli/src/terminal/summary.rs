@@ -71,7 +71,6 @@ pub fn render(
         row("waits for", format!("an answer to {question}: {}\nexpected {expected}", indented(&asked.text)));
     }
     reasons(summary, failed, paint).into_iter().for_each(|(title, body)| row(title, body));
-    quota(summary).into_iter().for_each(|body| row("quota", body));
     failed_branches(summary, next).into_iter().for_each(|body| row("failed", body));
     if let Some(remedy) = remedy::for_run(summary) {
         row("help", remedy);
@@ -158,7 +157,8 @@ fn reasons(summary: &RunSummary, failed: Option<&FailedOutput>, paint: Paint) ->
     let hint = failed.and_then(|failed| hints::for_lines(failed.lines(), summary.has_full_network()));
     let help = summary.lacks_model().then(|| NO_MODEL.to_owned());
     let help = used_up(summary).into_iter().chain(hint).chain(help).map(|help| ("help", help));
-    because.into_iter().chain(output).chain(help).collect()
+    let quota = quota(summary).map(|quota| ("quota", quota));
+    because.into_iter().chain(quota).chain(output).chain(help).collect()
 }
 
 /// Returns the row of a paused run about the quota that a stage waits for.

@@ -156,7 +156,10 @@ async fn silent_branches_end_a_run_and_a_resume_continues_it() {
                   f-a at a (0 s), f-b at b (0 s)";
     assert_eq!(driven.reason, reason);
     let kinds: Vec<&str> = driven.records.iter().map(|record| record.event.kind()).collect();
-    assert_eq!(kinds[kinds.len() - 4..], ["run.stalled", "stage.finished", "stage.finished", "run.finished"]);
+    let ends = ["run.stalled", "stage.finished", "stage.finished"];
+    assert_eq!(kinds[kinds.len() - 7..kinds.len() - 4], ends);
+    let exits = ["branch.exited", "branch.exited", "branch.exited", "run.finished"];
+    assert_eq!(kinds[kinds.len() - 4..], exits, "each branch, and the main branch");
     let (folder, pipeline, signals) = (tempfile::tempdir().unwrap(), pipeline(TWO), LocalSignals::new());
     let log = journal(folder.path());
     for record in &driven.records {
