@@ -62,7 +62,7 @@ impl Survey {
         let root = Folder::root(project);
         let user = User::new(variable);
         let mut found = Found { parts: parts(&root, &user), ..Found::default() };
-        found.choose_native(&Installed::of_user(variable), &entry_points(&root));
+        found.choose_native(&Installed::of_user(variable));
         found.choose(&root, &user);
         let mut parts = found.parts;
         let of_parts = parts.iter_mut().flat_map(|part| std::mem::take(&mut part.notes));
@@ -132,19 +132,13 @@ struct Found {
 }
 
 impl Found {
-    /// Keeps only one of the tools that build the same folder: the first one that is installed, or else the first. In the
-    /// root, an entry point that can run replaces a tool that is not installed.
-    fn choose_native(&mut self, installed: &Installed, entry_points: &[EntryPoint]) {
+    /// Keeps only one of the tools that build the same folder: the first one that is installed, or else the first.
+    fn choose_native(&mut self, installed: &Installed) {
         let missing = |part: &Part| part.programs.iter().copied().find(|program| !installed.has(program));
-        let has_entry_point =
-            entry_points.iter().any(|entry_point| entry_point.program.is_none_or(|name| installed.has(name)));
         let mut chosen: BTreeMap<String, &'static str> = BTreeMap::new();
         let native = || self.parts.iter().filter(|part| NATIVE.contains(&part.kind));
         for part in native().filter(|part| missing(part).is_none()).chain(native()) {
-            let is_replaced = part.folder.is_empty() && has_entry_point && missing(part).is_some();
-            if !is_replaced {
-                chosen.entry(part.folder.clone()).or_insert(part.kind);
-            }
+            chosen.entry(part.folder.clone()).or_insert(part.kind);
         }
         let is_kept = |part: &Part| !NATIVE.contains(&part.kind) || chosen.get(&part.folder) == Some(&part.kind);
         let (kept, dropped): (Vec<Part>, _) = std::mem::take(&mut self.parts).into_iter().partition(is_kept);
