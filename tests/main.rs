@@ -93,6 +93,7 @@ mod pictures;
 mod pipeline_guide;
 mod plan;
 mod plan_questions;
+mod plugin_lock;
 mod plugins;
 mod public_pipelines;
 mod quota;

@@ -62,6 +62,49 @@ fn grants_that_grow_after_the_lock_are_refused() {
 }
 
 #[test]
+fn a_grant_that_grows_is_refused_even_if_it_is_not_wanted() {
+    let wants = "wants = { filesystem = \"workspace\", read = [\"src/\"] }\n";
+    let granted = |rest: &str| format!("{wants}grants = {{ filesystem = \"workspace\", read = [\"src/\"]{rest} }}");
+    let bench = plugin_bench(&harmless(), &granted(""));
+    bench.glovebox(&["plugin", "lock"]).ends(0);
+    let config = bench.read("glovebox.toml");
+    for (grant, line) in [
+        (", write = [\"out/\"]", "write out/"),
+        (", commands = [\"cargo\"]", "run cargo"),
+        (", model = true", "model"),
+        (", limits = { turns = 99 }", "limit turns 99"),
+    ] {
+        bench.write("glovebox.toml", &config.replace(&granted(""), &granted(grant)));
+        for command in ["run", "plan"] {
+            let answer = bench.glovebox(&[command, "pipeline.dot"]);
+            answer.ends(7).says(&format!("`{line}`")).says("but the lock does not have").says("glovebox plugin lock");
+        }
+        assert!(!bench.has(".glovebox"), "what is refused leaves no run behind");
+    }
+    // A narrower offer needs no new agreement.
+    bench.write(
+        "glovebox.toml",
+        &config.replace(
+            "grants = { filesystem = \"workspace\", read = [\"src/\"",
+            "grants = { filesystem = \"workspace\", read = [\"src/a/\"",
+        ),
+    );
+    bench.glovebox(&["run", "pipeline.dot"]).ends(0);
+}
+
+#[test]
+fn a_lock_edited_by_hand_is_named() {
+    let bench = plugin_bench(&harmless(), "");
+    bench.glovebox(&["plugin", "lock"]).ends(0);
+    let lock = bench.read("glovebox.lock");
+    for (field, written, edited) in [("bytes", "bytes = ", "bytes = 1"), ("world", "world = \"", "world = \"x")] {
+        bench.write("glovebox.lock", &lock.replace(written, edited));
+        let answer = bench.glovebox(&["run", "pipeline.dot"]);
+        answer.ends(7).says(&format!("another `{field}`")).says("the lock was edited").says("glovebox plugin lock");
+    }
+}
+
+#[test]
 fn a_plugin_that_is_not_there_or_not_known_is_named() {
     let bench = plugin_bench(&harmless(), "");
     std::fs::remove_file(bench.project().join("guest.wasm")).unwrap();

@@ -34,7 +34,10 @@ pub use keeping::{CollectArguments, ListArguments, RemoveArguments};
 pub use machine::{CompileArguments, DoctorArguments, SchemaArguments, VersionArguments};
 pub use models::{FakeArguments, ModelsCommand, ModelsListArguments, ModelsTestArguments};
 pub use parallel::ParallelArguments;
-pub use plugin::{EmbedArguments, InspectArguments, LockArguments, NewPluginArguments, PluginCommand, WitArguments};
+pub use plugin::{
+    AddArguments, EmbedArguments, InspectArguments, ListPluginsArguments, LockArguments, NewPluginArguments,
+    PluginCommand, RemovePluginArguments, UpdateArguments, WitArguments,
+};
 pub use reading::*;
 pub use reports::*;
 pub use spend::SpendArguments;
@@ -204,6 +207,9 @@ pub struct RunArguments {
     pub file: Option<PathBuf>,
     #[command(flatten)]
     pub project: ProjectArguments,
+    /// Exit with 11 if glovebox.lock differs from the plugins of the project in any way
+    #[arg(long)]
+    pub locked: bool,
     #[command(flatten)]
     pub runs: RunsArguments,
     /// Begin at this node instead of the start node. Goal gates before it stay unmet unless a loop reaches them
@@ -295,6 +301,9 @@ pub struct CheckArguments {
     /// What the pipelines are checked for
     #[arg(long = "for", value_enum, default_value_t = CheckFor::Run)]
     pub purpose: CheckFor,
+    /// Exit with 11 if glovebox.lock differs from the plugins of the project in any way
+    #[arg(long)]
+    pub locked: bool,
     /// Set an input of the pipeline, as KEY=VALUE
     #[arg(long = "set", value_name = "K=V", value_parser = key_value)]
     pub inputs: Vec<(String, String)>,
@@ -383,6 +392,9 @@ pub struct PlanArguments {
     pub file: Option<PathBuf>,
     #[command(flatten)]
     pub project: ProjectArguments,
+    /// Exit with 11 if glovebox.lock differs from the plugins of the project in any way
+    #[arg(long)]
+    pub locked: bool,
     #[command(flatten)]
     pub execution: ExecutionArguments,
     /// Compare with the plan of another pipeline, or of a run: its pipeline with the current configuration

@@ -120,7 +120,11 @@ fn dispatch(command: Command) -> CommandResult {
         Command::Apply(Deferred(arguments)) => commands::apply::apply(&arguments),
         Command::Diff(Deferred(arguments)) => commands::diff::diff(&arguments),
         Command::Plugin { command: PluginCommand::Inspect(arguments) } => commands::plugin::inspect(&arguments),
-        Command::Plugin { command: PluginCommand::Lock(arguments) } => commands::plugin::lock(&arguments),
+        Command::Plugin { command: PluginCommand::Lock(arguments) } => commands::plugin::lock::lock(&arguments),
+        Command::Plugin { command: PluginCommand::Add(arguments) } => commands::plugin::add::add(&arguments),
+        Command::Plugin { command: PluginCommand::Update(arguments) } => commands::plugin::update::update(&arguments),
+        Command::Plugin { command: PluginCommand::Remove(arguments) } => commands::plugin::remove::remove(&arguments),
+        Command::Plugin { command: PluginCommand::Ls(arguments) } => commands::plugin::list::list(&arguments),
         Command::Plugin { command: PluginCommand::New(arguments) } => commands::new_plugin::new(&arguments),
         Command::Plugin { command: PluginCommand::Wit(arguments) } => commands::new_plugin::wit(&arguments),
         Command::Plugin { command: PluginCommand::EmbedManifest(arguments) } => {

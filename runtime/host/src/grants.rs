@@ -153,6 +153,11 @@ pub fn shared_commands(left: &[String], right: &[String]) -> Vec<String> {
     kept
 }
 
+/// Returns true if these leading words of a command allow every command that the other ones allow.
+pub fn covers_command(words: &str, narrow: &str) -> bool {
+    Words(words).cover(Words(narrow))
+}
+
 /// Leading words of a command. `*` is any command.
 #[derive(Clone, Copy)]
 struct Words<'a>(&'a str);

@@ -24,13 +24,13 @@ pub use problem::{BindClass, BindErrors};
 
 use crate::components::{Catalog, PluginFile, PluginProblem};
 use crate::config::{Config, HistorySetting, PluginEntry, is_plugin_name};
-use crate::lock::{Lock, Offer};
+use crate::lock::{Lock, LockedPlugin};
 use crate::plan::capability::MachineFolder;
 use crate::plan::{
     Binding, BoundComponent, Confinement, HostCapability, OperatorBounds, Plan, PlanFindings, PlannedChecks,
     PlannedCommands, PlannedFolders, PlannedModels, SandboxPlan,
 };
-use effective::{effective, grant_lines, granted};
+use effective::{effective, granted};
 use foldhash::fast::RandomState;
 use glovebox_host::component::{LoadError, check_handler};
 use glovebox_host::grants::Grants;
@@ -470,9 +470,8 @@ impl<'a> Binder<'a> {
         entry: &PluginEntry,
         inspection: &Inspection,
     ) -> Result<(), PluginProblem> {
-        let grants = grant_lines(&granted(inspection, Some(entry)), entry.role);
-        let offer = Offer { name: source.name, digest: inspection.digest, grants: &grants };
-        self.operator.lock.verify(offer).map_err(|mismatch| PluginProblem {
+        let now = LockedPlugin::for_plugin(source.name, entry, inspection);
+        self.operator.lock.verify(&now).map_err(|mismatch| PluginProblem {
             help: Some(mismatch.help().to_owned()),
             ..source.problem(mismatch.to_string())
         })

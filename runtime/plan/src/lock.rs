@@ -1,12 +1,18 @@
 //! The lock file `glovebox.lock`: the components and grants to which the operator agreed.
 //!
-//! Only `glovebox plugin lock` writes the file. A plugin that is not in the lock file, has other bytes or has more grants
-//! does not run, and a lock file of an unknown version is refused. This module reads text: it opens neither the file nor the
-//! plugins.
+//! Only `glovebox plugin` writes the file. A plugin that is not in the lock file, has other bytes, or may do more than when
+//! it was locked, does not run. A lock file of an unknown version is refused. This module reads text: it opens neither the
+//! file nor the plugins.
 
-use glovebox_record::{Digest, DigestError, LimitName};
-use schemars::JsonSchema;
-use serde::{Deserialize, Deserializer, Serialize};
+pub mod growth;
+pub mod line;
+mod locked;
+
+pub use locked::LockedPlugin;
+
+use glovebox_record::Digest;
+use growth::{Growth, growth};
+use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
 /// The name of the file. It is in the same folder as `glovebox.toml`.
@@ -20,36 +26,6 @@ pub const LOCK_VERSION: u32 = 1;
 pub struct Lock {
     /// The agreed plugins, by name.
     pub plugins: BTreeMap<String, LockedPlugin>,
-}
-
-/// One plugin to which the operator agreed.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-pub struct LockedPlugin {
-    /// The name of the plugin, as in `[plugins."ns.name"]`.
-    pub name: String,
-    /// BLAKE3 of the component's bytes, `blake3:` and 64 lower-case hex digits.
-    #[serde(deserialize_with = "canonical_digest")]
-    pub digest: Digest,
-    /// Size of the component, in bytes.
-    pub bytes: u64,
-    /// The world that the component targets, such as `handler`.
-    pub world: String,
-    /// The imports of the component, sorted.
-    pub imports: Vec<String>,
-    /// The grants of the plugin when it was locked, one line each, sorted.
-    pub grants: Vec<String>,
-}
-
-/// A plugin that a run would use.
-#[derive(Debug, Clone, Copy)]
-pub struct Offer<'a> {
-    /// The name of the plugin.
-    pub name: &'a str,
-    /// BLAKE3 of the component's bytes.
-    pub digest: Digest,
-    /// The grants of the plugin, one line each.
-    pub grants: &'a [String],
 }
 
 /// Why a lock file could not be read.
@@ -88,21 +64,23 @@ pub enum LockMismatch {
         /// The digest of the component's bytes.
         found: Digest,
     },
-    /// More is granted than what the operator agreed to.
-    #[error("plugin `{name}` is granted `{grant}`, but the lock does not have this grant")]
-    Grant {
+    /// A field of the lock file is not that of the bytes, although their digest is the same.
+    #[error(
+        "plugin `{name}` has another `{field}` than the lock, although its bytes are the same: the lock was edited"
+    )]
+    Edited {
         /// The name of the plugin.
         name: String,
-        /// The first line that is not in the lock file.
-        grant: String,
+        /// The name of the field in the lock file.
+        field: &'static str,
     },
-    /// A limit in the lock file is no longer set.
-    #[error("plugin `{name}` no longer has the `{limit}` of the lock")]
-    Limit {
+    /// The plugin may do more than what the operator agreed to, or may do it as soon as its author asks for it.
+    #[error("plugin `{name}` {growth}")]
+    Grown {
         /// The name of the plugin.
         name: String,
-        /// The line of the limit in the lock file.
-        limit: String,
+        /// The first thing that grew.
+        growth: Growth,
     },
 }
 
@@ -147,7 +125,7 @@ impl Lock {
     /// Returns the file's text. Plugins are sorted by name, so that two locks of the same plugins are the same bytes.
     pub fn to_text(&self) -> String {
         let mut text = format!(
-            "# Written by `glovebox plugin lock`: the components this project agreed to run.\nversion = {LOCK_VERSION}\n"
+            "# Written by `glovebox plugin`: the components this project agreed to run.\nversion = {LOCK_VERSION}\n"
         );
         for plugin in self.plugins.values() {
             text.push_str("\n[[plugin]]\n");
@@ -156,49 +134,22 @@ impl Lock {
         text
     }
 
-    /// Checks a plugin against what the operator agreed to. Fewer grants and lower limits are allowed. A removed limit is
-    /// not, because the plugin would get the default instead.
-    pub fn verify(&self, offer: Offer<'_>) -> Result<(), LockMismatch> {
-        let name = || offer.name.to_owned();
-        let Some(locked) = self.plugins.get(offer.name) else { return Err(LockMismatch::Absent { name: name() }) };
-        if locked.digest != offer.digest {
-            return Err(LockMismatch::Digest { name: name(), locked: locked.digest, found: offer.digest });
+    /// Checks a plugin as it is now against what the operator agreed to. Fewer grants and lower limits are allowed. A
+    /// removed limit is not, because the plugin would get the default instead.
+    pub fn verify(&self, now: &LockedPlugin) -> Result<(), LockMismatch> {
+        let name = || now.name.clone();
+        let Some(locked) = self.plugins.get(&now.name) else { return Err(LockMismatch::Absent { name: name() }) };
+        if locked.digest != now.digest {
+            return Err(LockMismatch::Digest { name: name(), locked: locked.digest, found: now.digest });
         }
-        let is_agreed = |grant: &&String| locked.grants.contains(grant) || is_lower(grant, &locked.grants);
-        if let Some(grant) = offer.grants.iter().find(|grant| !is_agreed(grant)) {
-            return Err(LockMismatch::Grant { name: name(), grant: grant.clone() });
+        if let Some(field) = locked.edited_field(now) {
+            return Err(LockMismatch::Edited { name: name(), field });
         }
-        let is_offered =
-            |limit: &str| offer.grants.iter().filter_map(|line| limit_of(line)).any(|(name, _)| name == limit);
-        match locked.grants.iter().find(|line| limit_of(line).is_some_and(|(name, _)| !is_offered(name))) {
-            Some(limit) => Err(LockMismatch::Limit { name: name(), limit: limit.clone() }),
+        match growth(locked, now).into_iter().next() {
+            Some(growth) => Err(LockMismatch::Grown { name: name(), growth }),
             None => Ok(()),
         }
     }
-}
-
-/// Returns the line of a limit, in the unit of the limit.
-pub fn limit_line(name: LimitName, amount: u64) -> String {
-    format!("limit {name} {amount}")
-}
-
-/// Parses the line of a limit into the name and the amount.
-fn limit_of(line: &str) -> Option<(&str, u64)> {
-    let (name, amount) = line.strip_prefix("limit ")?.split_once(' ')?;
-    Some((name, amount.parse().ok()?))
-}
-
-/// Returns true if the line is a limit that is not higher than the agreed one.
-fn is_lower(line: &str, agreed: &[String]) -> bool {
-    let Some((name, amount)) = limit_of(line) else { return false };
-    agreed.iter().filter_map(|line| limit_of(line)).any(|(other, most)| other == name && amount <= most)
-}
-
-/// Accepts only the spelling that [`Lock::to_text`] writes.
-fn canonical_digest<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Digest, D::Error> {
-    let text = String::deserialize(deserializer)?;
-    let digest = text.parse().ok().filter(|digest: &Digest| digest.to_string() == text);
-    digest.ok_or_else(|| serde::de::Error::custom(DigestError(text)))
 }
 
 #[cfg(test)]
@@ -209,14 +160,22 @@ mod tests {
         digit.to_string().repeat(64).parse().expect("64 digits")
     }
 
+    fn lines(lines: &[&str]) -> Vec<String> {
+        lines.iter().map(|line| (*line).to_owned()).collect()
+    }
+
     fn locked(name: &str, byte: char) -> LockedPlugin {
         LockedPlugin {
             name: name.to_owned(),
+            version: Some("0.1.0".to_owned()),
+            source: "file a.wasm".to_owned(),
             digest: digest(byte),
             bytes: 1234,
             world: "handler".to_owned(),
-            imports: vec!["glovebox:plugin/control@0.1.0".to_owned()],
-            grants: vec!["read src/".to_owned(), "write REVIEW.md".to_owned()],
+            imports: lines(&["glovebox:plugin/control@0.1.0"]),
+            wants: lines(&["read ./"]),
+            offered: lines(&["read src/", "write REVIEW.md"]),
+            grants: lines(&["read src/"]),
         }
     }
 
@@ -252,26 +211,41 @@ mod tests {
     }
 
     #[test]
-    fn verify_refuses_absence_other_bytes_and_wider_grants() {
+    fn verify_refuses_absence_and_other_bytes() {
         let lock = lock();
-        let digest = digest('a');
-        let grants = ["read src/".to_owned()];
-        let offer = |name| Offer { name, digest, grants: &grants };
-        assert_eq!(lock.verify(offer("a.one")), Ok(()));
-        assert_eq!(lock.verify(offer("c.three")), Err(LockMismatch::Absent { name: "c.three".to_owned() }));
-        assert!(matches!(lock.verify(offer("b.two")), Err(LockMismatch::Digest { .. })));
-        let limited = |amount: u64| vec!["read src/".to_owned(), limit_line(LimitName::MemoryBytes, amount)];
-        let mut bounded = lock.clone();
-        bounded.plugins.get_mut("a.one").expect("it is there").grants = limited(64);
-        let check = |lock: &Lock, grants: &[String]| lock.verify(Offer { grants, ..offer("a.one") });
-        assert_eq!((check(&bounded, &limited(64)), check(&bounded, &limited(63))), (Ok(()), Ok(())));
-        assert!(matches!(check(&bounded, &limited(65)), Err(LockMismatch::Grant { .. })));
-        assert!(
-            matches!(check(&bounded, &grants), Err(LockMismatch::Limit { limit, .. }) if limit == "limit memory_bytes 64")
-        );
-        assert!(matches!(check(&lock, &limited(1)), Err(LockMismatch::Grant { .. })), "it may be above the default");
-        let wider = ["read src/".to_owned(), "read tests/".to_owned()];
-        let mismatch = lock.verify(Offer { grants: &wider, ..offer("a.one") });
-        assert!(matches!(mismatch, Err(LockMismatch::Grant { grant, .. }) if grant == "read tests/"));
+        assert_eq!(lock.verify(&locked("a.one", 'a')), Ok(()));
+        assert_eq!(lock.verify(&locked("c.three", 'a')), Err(LockMismatch::Absent { name: "c.three".to_owned() }));
+        assert!(matches!(lock.verify(&locked("b.two", 'a')), Err(LockMismatch::Digest { .. })));
+    }
+
+    #[test]
+    fn verify_refuses_what_grew_and_allows_what_shrank() {
+        let now = |grants: &[&str], offered: &[&str]| LockedPlugin {
+            grants: lines(grants),
+            offered: lines(offered),
+            ..locked("a.one", 'a')
+        };
+        let refused = |now: &LockedPlugin, expected: &str| {
+            let mismatch = lock().verify(now).expect_err("it is refused").to_string();
+            assert!(mismatch.contains(expected), "{mismatch}");
+        };
+        assert_eq!(lock().verify(&now(&["read src/a/"], &["read src/a/"])), Ok(()));
+        assert_eq!(lock().verify(&now(&[], &[])), Ok(()));
+        refused(&now(&["read src/", "read tests/"], &["read src/"]), "is granted `read tests/`");
+        refused(&now(&["read src/"], &["read src/", "model"]), "is offered `model` in `glovebox.toml`");
+        refused(&LockedPlugin { wants: lines(&["model"]), ..now(&[], &[]) }, "wants `model`");
+    }
+
+    #[test]
+    fn a_lock_that_was_edited_is_named() {
+        let check = |edited: LockedPlugin, field: &str| {
+            let lock = Lock { plugins: [(edited.name.clone(), edited)].into() };
+            let mismatch = lock.verify(&locked("a.one", 'a')).expect_err("it is refused").to_string();
+            assert!(mismatch.contains(&format!("another `{field}`")), "{mismatch}");
+        };
+        check(LockedPlugin { version: None, ..locked("a.one", 'a') }, "version");
+        check(LockedPlugin { bytes: 1, ..locked("a.one", 'a') }, "bytes");
+        check(LockedPlugin { world: "agent".to_owned(), ..locked("a.one", 'a') }, "world");
+        check(LockedPlugin { imports: Vec::new(), ..locked("a.one", 'a') }, "imports");
     }
 }

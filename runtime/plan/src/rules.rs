@@ -13,7 +13,7 @@ pub use widening::{Extent, TransformStep, Wider, attributed, is_accepted};
 
 use crate::components::{PluginFile, PluginProblem};
 use crate::config::{Config, RuleEntry, TransformGrant};
-use crate::lock::{Lock, Offer};
+use crate::lock::{Lock, LockedPlugin};
 use chain::{ChainResult, TransformChain};
 use glovebox_host::host::Host;
 use glovebox_host::inspect::inspect;
@@ -198,10 +198,9 @@ impl<'a> RuleFiles<'a> {
             let help = format!("rename the table in glovebox.toml to `[rules.\"{}\"]`", manifest.name);
             return Err(problem(message, Some(help)));
         }
-        let digest = Digest::hash(bytes);
-        let offer = Offer { name, digest, grants: &entry.transform.lines() };
-        self.lock.verify(offer).map_err(|mismatch| problem(mismatch.to_string(), Some(mismatch.help().to_owned())))?;
-        Ok(AcceptedRule { name, entry, bytes, digest })
+        let now = LockedPlugin::for_rules(name, entry, &inspection);
+        self.lock.verify(&now).map_err(|mismatch| problem(mismatch.to_string(), Some(mismatch.help().to_owned())))?;
+        Ok(AcceptedRule { name, entry, bytes, digest: inspection.digest })
     }
 }
 

@@ -1,6 +1,7 @@
 //! The command line of `glovebox plugin`, as one table.
 
 use clap::{Args, Subcommand};
+use glovebox_record::Digest;
 use std::path::PathBuf;
 
 /// `glovebox plugin`.
@@ -10,6 +11,14 @@ pub enum PluginCommand {
     Inspect(InspectArguments),
     /// Show what each plugin imports, wants and gets, and write glovebox.lock
     Lock(LockArguments),
+    /// Show what a component may do as a plugin, and add it with --accept
+    Add(AddArguments),
+    /// Show what grew in new bytes of a plugin, and agree to them with --accept
+    Update(UpdateArguments),
+    /// Remove a plugin from glovebox.toml and glovebox.lock; its component is kept
+    Remove(RemovePluginArguments),
+    /// List the plugins of the project, and whether each is as it was locked
+    Ls(ListPluginsArguments),
     /// Write a plugin's crate: a handler in Rust, its test, the SDK and the WIT package
     New(NewPluginArguments),
     /// Write the WIT package of plugins, for tools of other languages
@@ -66,7 +75,70 @@ pub struct LockArguments {
     /// The project whose glovebox.toml is locked
     #[arg(long, value_name = "D", default_value = ".")]
     pub workdir: PathBuf,
+    /// Write nothing, and exit with 11 if the lock file differs from the project in any way
+    #[arg(long)]
+    pub locked: bool,
     /// Print one JSON document
+    #[arg(long, conflicts_with = "locked")]
+    pub json: bool,
+}
+
+/// `glovebox plugin add`.
+#[derive(Debug, Args)]
+pub struct AddArguments {
+    /// The component, a file. One outside of the project is copied to `plugins/`
+    #[arg(value_name = "FILE")]
+    pub source: String,
+    /// Refuse other bytes than those with this BLAKE3 digest, as `plugin inspect` prints it
+    #[arg(long, value_name = "D")]
+    pub digest: Option<Digest>,
+    /// Name of the plugin, for a component without a manifest
+    #[arg(long, value_name = "NAME")]
+    pub name: Option<String>,
+    /// Agree to what is printed; without it, nothing is written and the exit code is 6
+    #[arg(long)]
+    pub accept: bool,
+    /// The project to which the plugin is added
+    #[arg(long, value_name = "D", default_value = ".")]
+    pub workdir: PathBuf,
+}
+
+/// `glovebox plugin update`.
+#[derive(Debug, Args)]
+pub struct UpdateArguments {
+    /// Name of the plugin
+    pub name: String,
+    /// The new component; default: the file at the plugin's `path`
+    #[arg(long, value_name = "FILE")]
+    pub from: Option<String>,
+    /// Refuse other bytes than those with this BLAKE3 digest
+    #[arg(long, value_name = "D")]
+    pub digest: Option<Digest>,
+    /// Agree to what grew; without growth, the update needs no agreement
+    #[arg(long)]
+    pub accept: bool,
+    /// The project whose plugin is updated
+    #[arg(long, value_name = "D", default_value = ".")]
+    pub workdir: PathBuf,
+}
+
+/// `glovebox plugin remove`.
+#[derive(Debug, Args)]
+pub struct RemovePluginArguments {
+    /// Name of the plugin
+    pub name: String,
+    /// The project from which the plugin is removed
+    #[arg(long, value_name = "D", default_value = ".")]
+    pub workdir: PathBuf,
+}
+
+/// `glovebox plugin ls`.
+#[derive(Debug, Args)]
+pub struct ListPluginsArguments {
+    /// The project
+    #[arg(long, value_name = "D", default_value = ".")]
+    pub workdir: PathBuf,
+    /// Print the entries that the lock file would have, as one JSON document
     #[arg(long)]
     pub json: bool,
 }

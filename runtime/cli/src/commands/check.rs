@@ -2,6 +2,7 @@
 //! hold-outs are reliable.
 
 use crate::arguments::{CheckArguments, CheckFor, CheckFormat};
+use crate::commands::plugin::refuse_differences;
 use crate::exit::{CommandResult, Exit, Stop};
 use crate::prepare;
 use crate::replaced_file;
@@ -17,7 +18,7 @@ use glovebox_plan::prepare::scenarios;
 use glovebox_plan::prepare::source::{self, ParsedFile};
 use glovebox_record::Digest;
 use std::collections::{BTreeMap, BTreeSet};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 /// Maximum number of rounds of fixes. One round may not be enough: a fix can reveal another problem, and a finding that
 /// applies to many places is reported at one of them per round.
@@ -32,6 +33,9 @@ pub fn check(arguments: &CheckArguments) -> CommandResult {
     // Keyed by path, because pipelines may share their hold-outs.
     let mut scripts = BTreeMap::new();
     let mut unreadable = None;
+    if arguments.locked {
+        refuse_changed_plugins(&arguments.files)?;
+    }
     let host = prepare::component_host();
     let mut rule_sets = FileChecker::new(&host, arguments.purpose == CheckFor::Run);
     let mut refused = None;
@@ -91,6 +95,18 @@ pub fn check(arguments: &CheckArguments) -> CommandResult {
 fn plugins_refused(checked: &[Findings]) -> usize {
     let all = checked.iter().flat_map(|findings| &findings.diagnostics);
     all.filter(|found| found.rule == PLUGIN_REFUSED).count()
+}
+
+/// Compares the lock file of each project with its plugins (`--locked`). Projects of several pipelines are compared once.
+fn refuse_changed_plugins(files: &[PathBuf]) -> Result<(), Stop> {
+    let mut compared = BTreeSet::new();
+    for file in files {
+        let project = prepare::read_project(Path::new("."), Some(file))?;
+        if compared.insert(project.config_dir.clone()) {
+            refuse_differences(&project)?;
+        }
+    }
+    Ok(())
 }
 
 fn open(file: &Path, inputs: &Inputs) -> Result<ParsedFile, Stop> {

@@ -1,6 +1,7 @@
 //! `glovebox plan`: prints all that a run of a pipeline could read, write, execute and reach. It executes nothing.
 
 use crate::arguments::PlanArguments;
+use crate::commands::plugin::refuse_differences;
 use crate::exit::{CommandResult, Exit, Stop};
 use crate::pipeline_file;
 use crate::plan_diff::{self, Other};
@@ -31,6 +32,9 @@ pub fn plan(arguments: &PlanArguments) -> CommandResult {
     let inputs = source::inputs(&arguments.project.inputs);
     let file = pipeline_file::choose(arguments.file.as_deref(), &arguments.project.workdir)?;
     let (source, project) = prepare::read_pipeline(host, &file, &inputs, &arguments.project.workdir)?;
+    if arguments.locked {
+        refuse_differences(&project)?;
+    }
     let script = arguments.execution.script.as_deref().map(script::read_script).transpose()?;
     let purpose = if arguments.execution.dangerously_no_sandbox { Purpose::ShowUnconfined } else { Purpose::Show };
     let sealed = binding::holdouts(&source, &project)?;

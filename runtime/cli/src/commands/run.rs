@@ -3,6 +3,7 @@
 use crate::answer_sources::{self, Present};
 use crate::arguments::RunArguments;
 use crate::command_line;
+use crate::commands::plugin::refuse_differences;
 use crate::commands::watch;
 use crate::drive;
 use crate::exit::{CommandResult, Exit, Stop};
@@ -63,6 +64,9 @@ pub fn once(arguments: &RunArguments) -> CommandResult {
     let host = &prepare::component_host();
     host.anticipate();
     let (source, project) = read(host, arguments)?;
+    if arguments.locked {
+        refuse_differences(&project)?;
+    }
     anticipate_jail(&source, arguments);
     let FinishedRun { folder, run, format, runs_dir, removal } = execute(host, arguments, &source, &project)?;
     let exit = drive::conclude(&folder, &run, format, &runs_dir);

@@ -5,8 +5,9 @@
 //! paths, so all of them are escaped.
 
 use crate::terminal::rows::Rows;
-use crate::terminal::visible;
+use crate::terminal::{counted, visible};
 use glovebox_host::grants::{FileTier, Grants};
+use glovebox_plan::lock::growth::{growth, is_base};
 use glovebox_plan::lock::{Lock, LockedPlugin};
 use glovebox_record::Network;
 
@@ -22,13 +23,13 @@ pub struct Agreement<'a> {
     pub network: &'a Network,
 }
 
-/// Renders a plugin that is to be locked. A handler has an agreement, a rule plugin has none.
+/// Renders a plugin that is to be locked: what grew since it was locked, what it may do, and then the facts about its bytes.
+/// A handler has an agreement, a rule plugin has none.
 pub fn render(plugin: &LockedPlugin, before: &Lock, agreement: Option<&Agreement<'_>>) -> String {
     let mut rows = Rows::below_a_title(8);
-    rows.row("digest", plugin.digest);
-    for import in &plugin.imports {
-        rows.row("import", import);
-    }
+    let known = before.plugins.get(&plugin.name);
+    let grown = known.map(|known| growth(known, plugin)).unwrap_or_default();
+    grown.iter().for_each(|growth| rows.row("grew", growth));
     match agreement {
         Some(agreement) => agreement.add_to(&mut rows),
         None => plugin.grants.iter().for_each(|grant| rows.row("granted", grant)),
@@ -36,16 +37,31 @@ pub fn render(plugin: &LockedPlugin, before: &Lock, agreement: Option<&Agreement
     if plugin.grants.iter().any(|grant| grant == "role verifier") {
         rows.row("role", "verifier: its commands see hold-outs, and their exit codes decide");
     }
-    let news = news(plugin, before);
-    format!("{} ({}, {news})\n{}", visible::line(&plugin.name), plugin.world, rows.finish())
+    add_facts(&mut rows, plugin);
+    format!("{} ({}, {})\n{}", visible::line(&plugin.name), plugin.world, news(plugin, known), rows.finish())
+}
+
+/// Adds the rows about the bytes of a plugin. Interfaces of WASI that every component has are one row.
+pub fn add_facts(rows: &mut Rows, plugin: &LockedPlugin) {
+    rows.row("digest", plugin.digest);
+    let (base, own): (Vec<&String>, Vec<&String>) = plugin.imports.iter().partition(|import| is_base(import));
+    own.iter().for_each(|import| rows.row("import", import));
+    if !base.is_empty() {
+        let interfaces = counted(base.len(), "interface");
+        rows.row(
+            "import",
+            format_args!("{interfaces} of WASI without files and network, which every component may have"),
+        );
+    }
 }
 
 /// Returns what is new about a plugin since the last lock.
-fn news(plugin: &LockedPlugin, before: &Lock) -> &'static str {
-    match before.plugins.get(&plugin.name) {
+fn news(plugin: &LockedPlugin, before: Option<&LockedPlugin>) -> &'static str {
+    match before {
         None => "new",
         Some(known) if known.digest != plugin.digest => "changed bytes",
-        Some(known) if known.grants != plugin.grants => "changed grants",
+        Some(known) if known.grants != plugin.grants || known.offered != plugin.offered => "changed grants",
+        Some(known) if known.wants != plugin.wants => "changed wants",
         Some(_) => "unchanged",
     }
 }

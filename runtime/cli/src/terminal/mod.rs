@@ -25,6 +25,7 @@ pub mod progress;
 pub mod remedy;
 pub mod routes;
 pub mod rows;
+pub mod sentences;
 pub mod status_files;
 pub mod summary;
 pub mod visible;

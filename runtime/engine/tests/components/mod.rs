@@ -7,7 +7,6 @@ use glovebox_host::inspect::inspect;
 use glovebox_journal::event::{Attempt, BranchId, Digest, Task, Work};
 use glovebox_pipeline::Source;
 use glovebox_pipeline::ir::Pipeline;
-use glovebox_plan::bind::effective::{grant_lines, granted};
 use glovebox_plan::bind::{BindErrors, BindOptions, OperatorFiles, bind};
 use glovebox_plan::components::{Catalog, PluginFile};
 use glovebox_plan::config::Config;
@@ -67,17 +66,7 @@ pub(crate) fn config(text: &str) -> Config {
 /// Creates a lock file that agrees to what a configuration grants a plugin with these bytes.
 pub(crate) fn agreed(config: &Config, name: &str, bytes: &[u8]) -> Lock {
     let inspection = inspect(bytes).expect("component");
-    let plugin = LockedPlugin {
-        name: name.to_owned(),
-        digest: inspection.digest,
-        bytes: inspection.bytes,
-        world: inspection.world.to_owned(),
-        imports: inspection.imports.iter().map(|import| import.name.clone()).collect(),
-        grants: grant_lines(
-            &granted(&inspection, config.plugins.get(name)),
-            config.plugins.get(name).map(|entry| entry.role).unwrap_or_default(),
-        ),
-    };
+    let plugin = LockedPlugin::for_plugin(name, &config.plugins[name], &inspection);
     Lock { plugins: [(name.to_owned(), plugin)].into() }
 }
 

@@ -11,7 +11,6 @@ use super::inputs::{Effective, GrantInputs, record_all};
 use super::request::Place;
 use super::{holdout_access, program, subject, tool_hooks, tool_servers};
 use crate::config::PluginEntry;
-use crate::lock::limit_line;
 use crate::plan::capability::{CommandWords, Region};
 use crate::plan::{Capability, GrantField, HoldoutAccess, Origin, OriginPart};
 use glovebox_host::grants::{FileTier, Grants, shared_commands};
@@ -50,19 +49,6 @@ pub fn granted(inspection: &Inspection, plugin: Option<&PluginEntry>) -> Grants 
         None => wants,
         Some(plugin) => wants.intersect(plugin.grants.as_ref().unwrap_or(&Grants::default())),
     }
-}
-
-/// Returns the grants as sorted lines, as they are written in `glovebox.lock`.
-pub fn grant_lines(grants: &Grants, role: Role) -> Vec<String> {
-    let mut lines = vec![format!("filesystem {}", grants.filesystem.as_str())];
-    lines.extend(grants.read.iter().map(|entry| format!("read {entry}")));
-    lines.extend(grants.write.iter().map(|entry| format!("write {entry}")));
-    lines.extend(grants.commands.iter().map(|command| format!("run {command}")));
-    lines.extend(grants.limits.iter().map(|(name, amount)| limit_line(name, amount)));
-    lines.extend(grants.model.then(|| "model".to_owned()));
-    lines.extend((role == Role::Verifier).then(|| "role verifier".to_owned()));
-    lines.sort();
-    lines
 }
 
 /// Computes what a node may do.

@@ -1,0 +1,99 @@
+//! Changes of `glovebox.toml` and `glovebox.lock` by one process at a time.
+//!
+//! Each file is replaced atomically. The lock file is written before `glovebox.toml`: an entry of the lock file without a table
+//! does nothing, and the interrupted command can be repeated.
+
+use crate::exit::{Exit, Stop};
+use crate::prepare;
+use crate::replaced_file;
+use glovebox_plan::config::{CONFIG_FILE_NAME, Config};
+use glovebox_plan::lock::{LOCK_FILE_NAME, Lock};
+use glovebox_plan::prepare::project::Project;
+use std::fs::{File, TryLockError};
+use std::io::{ErrorKind, Write};
+use std::path::Path;
+use std::thread;
+use std::time::{Duration, Instant};
+
+/// Maximum time to wait for another process that changes the same project.
+const WAIT_MAX: Duration = Duration::from_secs(10);
+/// Time between two attempts to take the lock.
+const POLL: Duration = Duration::from_millis(20);
+
+/// The project, which no other `glovebox plugin` changes until this value is dropped.
+pub struct Editing {
+    /// The project as it is while nobody else changes it.
+    pub project: Project,
+    _guard: File,
+}
+
+impl Editing {
+    /// Waits for other processes that change the project, and reads it.
+    ///
+    /// # Errors
+    ///
+    /// Exit 9 if another process does not end in time.
+    pub fn begin(workdir: &Path, pipeline: Option<&Path>) -> Result<Self, Stop> {
+        let folder = prepare::read_project(workdir, pipeline)?.config_dir;
+        let failed = |error: &std::io::Error| Stop::io(format!("lock `{}`", folder.display()), error);
+        // The folder itself is locked, so that no file is left behind.
+        let guard = File::open(&folder).map_err(|error| failed(&error))?;
+        let begin = Instant::now();
+        loop {
+            match guard.try_lock() {
+                Ok(()) => break,
+                Err(TryLockError::WouldBlock) if begin.elapsed() < WAIT_MAX => thread::sleep(POLL),
+                Err(TryLockError::WouldBlock) => {
+                    let message = format!("another process changes the plugins of `{}`", folder.display());
+                    return Err(Stop::new(Exit::Transient, message).with_help("repeat the command when it has ended"));
+                }
+                Err(TryLockError::Error(error)) => return Err(failed(&error)),
+            }
+        }
+        Ok(Self { project: prepare::read_project(workdir, pipeline)?, _guard: guard })
+    }
+
+    /// Replaces the lock file.
+    pub fn write_lock(&self, lock: &Lock) -> Result<(), Stop> {
+        let file = self.project.config_dir.join(LOCK_FILE_NAME);
+        replace(&file, lock).map_err(|error| Stop::io(format!("write `{}`", file.display()), &error))
+    }
+
+    /// Returns the text of `glovebox.toml`, empty if there is none.
+    pub fn config_text(&self) -> Result<String, Stop> {
+        let file = self.project.config_dir.join(CONFIG_FILE_NAME);
+        match std::fs::read_to_string(&file) {
+            Err(error) if error.kind() == ErrorKind::NotFound => Ok(String::new()),
+            read => read.map_err(|error| Stop::io(format!("read `{}`", file.display()), &error)),
+        }
+    }
+
+    /// Replaces `glovebox.toml`. Refuses a text that is no valid configuration, and writes nothing.
+    pub fn write_config(&self, text: &str) -> Result<(), Stop> {
+        parse_config(text)?;
+        replaced_file::put(&self.project.config_dir.join(CONFIG_FILE_NAME), text)
+    }
+}
+
+/// Parses a text that is to be the new `glovebox.toml`.
+pub fn parse_config(text: &str) -> Result<Config, Stop> {
+    Config::parse(text, CONFIG_FILE_NAME).map_err(|problems| {
+        let problem = problems.first().map(ToString::to_string).unwrap_or_default();
+        let message = format!("`{CONFIG_FILE_NAME}` cannot be changed by this command: {problem}");
+        Stop::new(Exit::Invalid, message).with_help("change the table of the plugin by hand")
+    })
+}
+
+/// Replaces the lock file atomically: after a crash, it has the old or the new content. A symbolic link at its path is
+/// replaced, not followed.
+fn replace(file: &Path, lock: &Lock) -> std::io::Result<()> {
+    let beside = file.with_extension("lock.new");
+    match std::fs::remove_file(&beside) {
+        Err(error) if error.kind() != ErrorKind::NotFound => return Err(error),
+        _ => {}
+    }
+    let mut new = File::create_new(&beside)?;
+    new.write_all(lock.to_text().as_bytes())?;
+    new.sync_all()?;
+    std::fs::rename(&beside, file)
+}

@@ -1,0 +1,33 @@
+//! `glovebox plugin ls`: the plugins of a project, and whether each is as it was locked.
+
+use super::now::plugins_now;
+use crate::arguments::ListPluginsArguments;
+use crate::exit::{CommandResult, Exit};
+use crate::prepare;
+use crate::terminal::rows::Rows;
+use crate::terminal::{self, visible};
+
+/// Prints one row for each plugin.
+pub fn list(arguments: &ListPluginsArguments) -> CommandResult {
+    let project = prepare::read_project(&arguments.workdir, None)?;
+    let now = plugins_now(&project)?;
+    if arguments.json {
+        terminal::print_json(&now.iter().map(|now| &now.plugin).collect::<Vec<_>>())?;
+        return Ok(Exit::Ok);
+    }
+    let width = now.iter().map(|now| now.plugin.name.len()).max().unwrap_or_default();
+    let mut rows = Rows::new(width);
+    for plugin in now.iter().map(|now| &now.plugin) {
+        let state = match project.lock.verify(plugin) {
+            Ok(()) => "locked".to_owned(),
+            Err(mismatch) => format!("does not run: {mismatch}"),
+        };
+        let version = plugin.version.as_deref().unwrap_or("-");
+        rows.row(&plugin.name, format_args!("{version}  {}  {state}", plugin.source));
+    }
+    for name in project.lock.plugins.keys().filter(|name| !now.iter().any(|now| now.plugin.name == **name)) {
+        rows.row(visible::line(name), "only in `glovebox.lock`; `glovebox plugin remove` removes it");
+    }
+    terminal::print(rows.finish());
+    Ok(Exit::Ok)
+}

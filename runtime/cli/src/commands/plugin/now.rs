@@ -1,0 +1,116 @@
+//! The plugins of a project as they are now, in the form of the lock file.
+
+use super::{cannot_be_used, read};
+use crate::exit::{Exit, Stop};
+use crate::terminal::agreement::Agreement;
+use crate::terminal::visible;
+use glovebox_host::component::check_handler;
+use glovebox_host::inspect::Inspection;
+use glovebox_pipeline::ir::Role;
+use glovebox_plan::bind::effective::{granted, wanted};
+use glovebox_plan::bind::role::verifier_fault;
+use glovebox_plan::config::{PluginEntry, RuleEntry};
+use glovebox_plan::lock::{LOCK_FILE_NAME, Lock, LockedPlugin};
+use glovebox_plan::prepare::project::Project;
+use std::path::Path;
+
+/// A plugin as it is now.
+pub struct PluginNow<'a> {
+    /// The entry that the lock file would have.
+    pub plugin: LockedPlugin,
+    /// What author and operator wrote. `None` for a rule plugin.
+    pub agreement: Option<Agreement<'a>>,
+}
+
+/// Returns all plugins and rule plugins of a project, in the order of their names.
+pub fn plugins_now(project: &Project) -> Result<Vec<PluginNow<'_>>, Stop> {
+    let mut found = Vec::new();
+    for (name, entry) in &project.config.plugins {
+        let inspection = ConfigEntry::plugin(name, entry).read(project)?;
+        found.push(plugin_now(project, name, entry, &inspection)?);
+    }
+    for (name, entry) in &project.config.rules {
+        found.push(PluginNow { plugin: rules_now(project, name, entry)?, agreement: None });
+    }
+    Ok(found)
+}
+
+/// Returns the plugin with these bytes, or refuses a component that no stage could use.
+pub fn plugin_now<'a>(
+    project: &'a Project,
+    name: &str,
+    entry: &PluginEntry,
+    inspection: &Inspection,
+) -> Result<PluginNow<'a>, Stop> {
+    check_handler(inspection).map_err(|error| cannot_be_used(Path::new(&entry.path), &error))?;
+    let granted = granted(inspection, Some(entry));
+    if let Some(fault) = verifier_fault(inspection, &granted).filter(|_| entry.role == Role::Verifier) {
+        return Err(Stop::new(Exit::Plugin, format!("plugin `{name}` cannot be a verifier: {fault}")));
+    }
+    let (wants, offered) = (wanted(inspection, Some(entry)), entry.grants.clone().unwrap_or_default());
+    let agreement = Agreement { wants, offered, granted, network: &project.config.sandbox.network };
+    Ok(PluginNow { plugin: LockedPlugin::for_plugin(name, entry, inspection), agreement: Some(agreement) })
+}
+
+/// Checks a rule plugin, which imports nothing. Its only grant is to change the graph.
+fn rules_now(project: &Project, name: &str, entry: &RuleEntry) -> Result<LockedPlugin, Stop> {
+    let found = ConfigEntry::rules(name, entry).read(project)?;
+    glovebox_host::rules::check(&found).map_err(|error| {
+        Stop::new(Exit::Plugin, format!("`{}` cannot be used for rules: {error}", visible::line(&entry.path)))
+    })?;
+    Ok(LockedPlugin::for_rules(name, entry, &found))
+}
+
+/// Refuses a project whose plugins differ from its lock file in any way (`--locked`), also where less is granted.
+pub fn refuse_differences(project: &Project) -> Result<(), Stop> {
+    let now = plugins_now(project)?;
+    let now = Lock { plugins: now.into_iter().map(|now| (now.plugin.name.clone(), now.plugin)).collect() };
+    let mut differences = Vec::new();
+    for (name, plugin) in &now.plugins {
+        match project.lock.plugins.get(name) {
+            None => differences.push(format!("`{name}` is not in the lock")),
+            Some(locked) => {
+                let fields = locked.differences(plugin);
+                differences.extend(fields.iter().map(|field| format!("`{name}` has another `{field}`")));
+            }
+        }
+    }
+    let gone = project.lock.plugins.keys().filter(|name| !now.plugins.contains_key(*name));
+    differences.extend(gone.map(|name| format!("`{}` is not in `glovebox.toml`", visible::line(name))));
+    if differences.is_empty() {
+        return Ok(());
+    }
+    let message = format!("`{LOCK_FILE_NAME}` differs from the project: {}", differences.join(", "));
+    let help = "see what changed with `glovebox plugin lock`, and commit the file";
+    Err(Stop::new(Exit::Mismatch, message).with_help(help))
+}
+
+/// A plugin or a rule plugin, as `glovebox.toml` lists it.
+#[derive(Clone, Copy)]
+struct ConfigEntry<'a> {
+    table: &'static str,
+    name: &'a str,
+    path: &'a Path,
+}
+
+impl<'a> ConfigEntry<'a> {
+    fn plugin(name: &'a str, entry: &'a PluginEntry) -> Self {
+        Self { table: "plugins", name, path: Path::new(&entry.path) }
+    }
+
+    fn rules(name: &'a str, entry: &'a RuleEntry) -> Self {
+        Self { table: "rules", name, path: Path::new(&entry.path) }
+    }
+
+    /// Reads the component. The name in its manifest must be the name in `glovebox.toml`.
+    fn read(self, project: &Project) -> Result<Inspection, Stop> {
+        let Self { table, name, path } = self;
+        let found = read(&project.config_dir.join(path), project.config.component_bytes(name))?;
+        if let Some(manifest) = found.manifest.as_ref().filter(|manifest| manifest.name != name) {
+            let message = format!("plugin `{name}` has the name `{}` in its manifest", manifest.name);
+            let help = format!("rename the table to `[{table}.\"{}\"]`", manifest.name);
+            return Err(Stop::new(Exit::Plugin, message).with_help(help));
+        }
+        Ok(found)
+    }
+}

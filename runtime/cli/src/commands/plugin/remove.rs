@@ -1,0 +1,40 @@
+//! `glovebox plugin remove`: removes a plugin's table and its entry in the lock file. The component stays.
+
+use super::editing::Editing;
+use crate::arguments::RemovePluginArguments;
+use crate::exit::{CommandResult, Exit, Stop};
+use crate::terminal::{self, visible};
+use glovebox_plan::config::CONFIG_FILE_NAME;
+use glovebox_plan::lock::Lock;
+use toml_edit::DocumentMut;
+
+/// Removes one plugin from `glovebox.toml` and `glovebox.lock`.
+pub fn remove(arguments: &RemovePluginArguments) -> CommandResult {
+    let editing = Editing::begin(&arguments.workdir, None)?;
+    let name = arguments.name.as_str();
+    let mut document: DocumentMut = editing.config_text()?.parse().map_err(|error: toml_edit::TomlError| {
+        Stop::new(Exit::Invalid, format!("`{CONFIG_FILE_NAME}` cannot be changed: {}", error.message()))
+    })?;
+    let mut path = None;
+    for table in ["plugins", "rules"] {
+        let Some(plugins) = document.get_mut(table).and_then(|item| item.as_table_like_mut()) else { continue };
+        let removed = plugins.remove(name);
+        let found = removed.and_then(|entry| entry.get("path").and_then(|path| path.as_str()).map(str::to_owned));
+        path = path.or(found);
+    }
+    let mut lock = Lock { plugins: editing.project.lock.plugins.clone() };
+    let was_locked = lock.plugins.remove(name).is_some();
+    if path.is_none() && !was_locked {
+        let stop = Stop::new(Exit::Usage, format!("`{}` is not a plugin of this project", visible::line(name)));
+        return Err(stop.with_help("see the plugins with `glovebox plugin ls`"));
+    }
+    // In this order, an interrupted command leaves a plugin that is not locked, and that does not run.
+    if was_locked {
+        editing.write_lock(&lock)?;
+    }
+    if let Some(path) = path {
+        editing.write_config(&document.to_string())?;
+        terminal::say(format_args!("removed `{name}`; its component `{}` was kept\n", visible::line(&path)));
+    }
+    Ok(Exit::Ok)
+}

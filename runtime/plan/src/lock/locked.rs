@@ -1,0 +1,108 @@
+//! One plugin of a lock file: the facts of its bytes, and what author and operator wrote about it.
+
+use super::line::grant_lines;
+use crate::bind::effective::{granted, wanted};
+use crate::config::{PluginEntry, RuleEntry};
+use glovebox_host::inspect::Inspection;
+use glovebox_pipeline::ir::Role;
+use glovebox_record::{Digest, DigestError};
+use schemars::JsonSchema;
+use serde::{Deserialize, Deserializer, Serialize};
+
+/// One plugin to which the operator agreed.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct LockedPlugin {
+    /// The name of the plugin, as in `[plugins."ns.name"]`.
+    pub name: String,
+    /// The version in the manifest of the component. `None` for a component without a manifest.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub version: Option<String>,
+    /// Where the bytes came from: `file` and the path in `glovebox.toml`.
+    pub source: String,
+    /// BLAKE3 of the component's bytes, `blake3:` and 64 lower-case hex digits.
+    #[serde(deserialize_with = "canonical_digest")]
+    pub digest: Digest,
+    /// Size of the component, in bytes.
+    pub bytes: u64,
+    /// The world that the component targets, such as `handler`.
+    pub world: String,
+    /// The imports of the component, sorted.
+    pub imports: Vec<String>,
+    /// What the author asked for when the plugin was locked, one line each, sorted.
+    pub wants: Vec<String>,
+    /// What the operator offered when the plugin was locked, one line each, sorted.
+    pub offered: Vec<String>,
+    /// What the plugin got when it was locked: the part of its wants that was offered. One line each, sorted.
+    pub grants: Vec<String>,
+}
+
+impl LockedPlugin {
+    /// Returns the entry of a plugin as it is now.
+    pub fn for_plugin(name: &str, entry: &PluginEntry, inspection: &Inspection) -> Self {
+        let offered = entry.grants.clone().unwrap_or_default();
+        let grants = grant_lines(&granted(inspection, Some(entry)), entry.role);
+        Self {
+            wants: grant_lines(&wanted(inspection, Some(entry)), Role::Builder),
+            offered: grant_lines(&offered, entry.role),
+            ..Self::for_bytes(name, &entry.path, inspection, grants)
+        }
+    }
+
+    /// Returns the entry of a rule plugin as it is now. A rule plugin has no wants.
+    pub fn for_rules(name: &str, entry: &RuleEntry, inspection: &Inspection) -> Self {
+        let grants = entry.transform.lines();
+        Self { offered: grants.clone(), ..Self::for_bytes(name, &entry.path, inspection, grants) }
+    }
+
+    fn for_bytes(name: &str, path: &str, inspection: &Inspection, grants: Vec<String>) -> Self {
+        let mut imports: Vec<String> = inspection.imports.iter().map(|import| import.name.clone()).collect();
+        imports.sort();
+        Self {
+            name: name.to_owned(),
+            version: inspection.manifest.as_ref().map(|manifest| manifest.version.to_string()),
+            source: format!("file {path}"),
+            digest: inspection.digest,
+            bytes: inspection.bytes,
+            world: inspection.world.to_owned(),
+            imports,
+            wants: Vec::new(),
+            offered: Vec::new(),
+            grants,
+        }
+    }
+
+    /// Returns the first field that the bytes alone decide, and that differs although the digest is the same.
+    pub(super) fn edited_field(&self, now: &Self) -> Option<&'static str> {
+        let fields = [
+            ("version", self.version == now.version),
+            ("bytes", self.bytes == now.bytes),
+            ("world", self.world == now.world),
+            ("imports", self.imports == now.imports),
+        ];
+        fields.into_iter().find(|(_, is_same)| !is_same).map(|(field, _)| field)
+    }
+
+    /// Returns the fields that differ, in the order of the file.
+    pub fn differences(&self, now: &Self) -> Vec<&'static str> {
+        let fields = [
+            ("version", self.version == now.version),
+            ("source", self.source == now.source),
+            ("digest", self.digest == now.digest),
+            ("bytes", self.bytes == now.bytes),
+            ("world", self.world == now.world),
+            ("imports", self.imports == now.imports),
+            ("wants", self.wants == now.wants),
+            ("offered", self.offered == now.offered),
+            ("grants", self.grants == now.grants),
+        ];
+        fields.into_iter().filter(|(_, is_same)| !is_same).map(|(field, _)| field).collect()
+    }
+}
+
+/// Accepts only the spelling that a lock file is written with.
+fn canonical_digest<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Digest, D::Error> {
+    let text = String::deserialize(deserializer)?;
+    let digest = text.parse().ok().filter(|digest: &Digest| digest.to_string() == text);
+    digest.ok_or_else(|| serde::de::Error::custom(DigestError(text)))
+}
