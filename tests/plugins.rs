@@ -241,3 +241,13 @@ fn locking_says_what_is_asked_for_and_what_is_given() {
         .says("  granted  nothing\n")
         .says("no network");
 }
+
+#[test]
+fn a_narrowed_grant_names_itself() {
+    let wants = "wants = { commands = [\"true\"] }\n";
+    let bench = plugin_bench(&guests::build("runs-command"), &format!("{wants}grants = {{ commands = [\"true\"] }}"));
+    bench.glovebox(&["plugin", "lock"]).ends(0);
+    bench.write("glovebox.toml", &bench.read("glovebox.toml").replace("grants = { commands = [\"true\"] }", ""));
+    let run = bench.glovebox(&["run", "pipeline.dot"]);
+    run.ends(1).says("`glovebox.toml:1` grants less than `glovebox.lock`: it lacks `run true`");
+}

@@ -74,7 +74,7 @@ use glovebox_journal::event::{
 };
 use glovebox_journal::ports::{BlobStore, PortError};
 use glovebox_pipeline::ir::{Node, NodeId};
-use glovebox_plan::plan::{Binding, HoldoutAccess, Plan};
+use glovebox_plan::plan::{Binding, HoldoutAccess, Plan, narrowed};
 use glovebox_plan::prepare::executor::{SandboxEnv, Targets};
 use glovebox_record::path::ScopePath;
 use glovebox_record::scope::Scope;
@@ -410,12 +410,15 @@ impl<B: BlobStore + 'static> Workbench<B> {
             steered: report.steered,
             resume_at: report.resume_at,
         };
+        let mut refusals = report.refusals;
+        let narrowed = self.plan.binding(&node.id).map(|binding| binding.narrowed.as_slice());
+        narrowed::name_in(&mut refusals, narrowed.unwrap_or_default());
         let mut fact = StageFinished {
             handler: node.handler.name().to_owned(),
             ending: report.ending,
             duration_ms: report.duration_ms,
             usage: report.usage,
-            refusals: StageRefusals { listed: report.refusals, total: report.refusals_total },
+            refusals: StageRefusals { listed: refusals, total: report.refusals_total },
             commands,
             files: StageFiles { artifacts, stdout, stderr, ..StageFiles::default() },
             model,

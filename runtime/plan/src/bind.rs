@@ -26,6 +26,7 @@ use crate::components::{Catalog, PluginFile, PluginProblem};
 use crate::config::{Config, HistorySetting, PluginEntry, is_plugin_name};
 use crate::lock::{Lock, LockedPlugin};
 use crate::plan::capability::MachineFolder;
+use crate::plan::narrowed::NarrowedGrant;
 use crate::plan::{
     Binding, BoundComponent, Confinement, HostCapability, OperatorBounds, Plan, PlanFindings, PlannedChecks,
     PlannedCommands, PlannedFolders, PlannedModels, SandboxPlan,
@@ -364,11 +365,10 @@ impl<'a> Binder<'a> {
             diagnostics,
         } = effective(inputs);
         grants.sort();
-        let digest = component.inspection().digest;
         let binding = Binding {
             handler: source.name.to_owned(),
+            digest: component.inspection().digest,
             component,
-            digest,
             first_party: source.plugin.is_none(),
             role: source.role(),
             tier,
@@ -384,8 +384,15 @@ impl<'a> Binder<'a> {
             hooks,
             servers,
             grants,
+            narrowed: self.narrowed(source),
         };
         Some((binding, diagnostics))
+    }
+
+    /// Returns what the operator took back since the plugin was locked.
+    fn narrowed(&self, source: HandlerSource<'_>) -> Vec<NarrowedGrant> {
+        let locked = self.operator.lock.plugins.get(source.name).zip(source.plugin);
+        locked.map(|(locked, entry)| NarrowedGrant::for_plugin(locked, entry)).unwrap_or_default()
     }
 
     /// Returns a handler type with its component. Each component is loaded once.

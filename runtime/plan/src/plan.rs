@@ -12,6 +12,7 @@ pub mod deny;
 mod egress;
 mod holdout_readers;
 mod models;
+pub mod narrowed;
 pub mod origin;
 mod parallel;
 pub mod print;

@@ -62,6 +62,9 @@ pub struct EmbedArguments {
 pub struct InspectArguments {
     /// The component
     pub file: PathBuf,
+    /// List every import, also the interfaces of WASI that every component has
+    #[arg(long)]
+    pub all: bool,
     /// Print one JSON document
     #[arg(long)]
     pub json: bool,

@@ -26,7 +26,7 @@ pub fn inspect(arguments: &InspectArguments) -> CommandResult {
     if arguments.json {
         terminal::print_json(&found)?;
     } else {
-        terminal::print(inspection::render(&found));
+        terminal::print(inspection::render(&found, arguments.all));
     }
     Ok(Exit::Ok)
 }

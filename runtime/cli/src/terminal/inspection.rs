@@ -1,13 +1,15 @@
 //! The text of `glovebox plugin inspect`: what the bytes of a component contain.
 
 use crate::terminal::rows::Rows;
-use crate::terminal::visible;
+use crate::terminal::{counted, visible};
 use glovebox_host::grants::{FileTier, Grants};
 use glovebox_host::inspect::{Import, Inspection};
 use glovebox_host::interfaces::ImportState;
+use glovebox_plan::lock::growth::is_base;
 
-/// Renders an inspection. Escapes all names, because the component's author chooses them.
-pub fn render(inspection: &Inspection) -> String {
+/// Renders an inspection: what the component asks for, then the facts about its bytes. Interfaces of WASI that every component
+/// has are one row, unless `shows_all`. Escapes all names, because the component's author chooses them.
+pub fn render(inspection: &Inspection, shows_all: bool) -> String {
     let mut rows = Rows::new(9);
     match &inspection.manifest {
         Some(manifest) => {
@@ -18,21 +20,27 @@ pub fn render(inspection: &Inspection) -> String {
         }
         None => rows.row("plugin", "has no manifest; set `wants` in glovebox.toml"),
     }
-    rows.row("world", inspection.world);
-    rows.row("digest", inspection.digest);
-    rows.row("bytes", inspection.bytes);
-    for import in &inspection.imports {
-        rows.block("import", import_line(import));
-    }
-    for export in &inspection.exports {
-        rows.row("export", export);
-    }
     let wants = inspection.manifest.as_ref().map(|manifest| grant_lines(&manifest.wants)).unwrap_or_default();
     for want in &wants {
         rows.block("wants", want);
     }
     if wants.is_empty() {
         rows.row("wants", "nothing");
+    }
+    rows.row("world", inspection.world);
+    rows.row("digest", inspection.digest);
+    rows.row("bytes", inspection.bytes);
+    for export in &inspection.exports {
+        rows.row("export", export);
+    }
+    let is_folded = |import: &&Import| !shows_all && import.state == ImportState::Provided && is_base(&import.name);
+    let (base, own): (Vec<&Import>, Vec<&Import>) = inspection.imports.iter().partition(is_folded);
+    for import in own {
+        rows.block("import", import_line(import));
+    }
+    if !base.is_empty() {
+        let interfaces = counted(base.len(), "interface");
+        rows.row("import", format_args!("{interfaces} of WASI that every component may have; `--all` lists them"));
     }
     rows.finish()
 }

@@ -3,6 +3,7 @@
 //! Plain data. The binder combines what author, operator and node allow; this file does not know the binder.
 
 use super::capability::MachineFolder;
+use super::narrowed::NarrowedGrant;
 use super::origin::Grant;
 use super::tool_server::BoundServer;
 use glovebox_host::call::CommandGrant;
@@ -57,6 +58,8 @@ pub struct Binding {
     pub servers: Vec<BoundServer>,
     /// The capabilities of the stage with their origins, sorted by capability.
     pub grants: Vec<Grant>,
+    /// Grants of the lock file that the operator took back. Empty for a built-in component.
+    pub narrowed: Vec<NarrowedGrant>,
 }
 
 /// The agent program of a node, with the operator's settings for it.
