@@ -3,7 +3,7 @@
 use crate::guests;
 use crate::workbench::{Answer, Workbench};
 use glovebox_host::inspect::embed;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::thread;
 
 const PIPELINE: &str = "digraph g {\n  start [shape=Mdiamond]; done [shape=Msquare]\n  stage [type=\"acme.todo\"]\n  start -> stage -> done\n}\n";
@@ -27,7 +27,7 @@ fn bench(bytes: &[u8]) -> (Workbench, PathBuf) {
     (bench, file)
 }
 
-fn add(bench: &Workbench, file: &PathBuf, rest: &[&str]) -> Answer {
+fn add(bench: &Workbench, file: &Path, rest: &[&str]) -> Answer {
     bench.glovebox(&[&["plugin", "add", file.to_str().unwrap()], rest].concat())
 }
 

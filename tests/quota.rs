@@ -150,6 +150,21 @@ fn other_branches_go_on_while_one_waits() {
     bench.interrupt_child(&mut resumed);
 }
 
+/// A branch that waits for its quota is canceled. What it waited for must not keep the run from pausing at the next question.
+#[test]
+fn a_canceled_branch_waits_for_nothing() {
+    let pipeline = "digraph fan {
+  start [shape=Mdiamond]; fork [shape=component, join_policy=first_success]; join [shape=tripleoctagon]; done [shape=Msquare]
+  a [prompt=first, allowed_write_paths=\"\"]; b [prompt=second, allowed_write_paths=\"\"]; gate [shape=hexagon, label=\"go on?\"]
+  start -> fork; fork -> a -> join; fork -> b -> join; join -> gate; gate -> done [label=\"yes\"]
+}
+";
+    let turns = [refused(HOUR).when("first"), success().when("second").after(300)];
+    let bench = Bench::new(pipeline, "anthropic", &turns);
+    bench.with_key(&["run", "pipeline.dot", "--run-id", "r", "--no-input", "-q"]).ends(10);
+    assert_eq!((of_kind(&bench, "branch.canceled").len(), of_kind(&bench, "run.paused").len()), (1, 1));
+}
+
 /// A wait for a quota is driven time, and no limit waits for it.
 #[test]
 fn the_time_limit_of_a_run_ends_its_wait() {

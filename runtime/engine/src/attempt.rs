@@ -425,7 +425,7 @@ impl<B: BlobStore + 'static> Workbench<B> {
             ..StageFinished::new(assignment.attempt.clone(), report.outcome)
         };
         infra::classify(&mut fact, self.bound(&assignment.stage())?.1);
-        self.held.note(&fact);
+        self.hold_spending(&node.id, &fact);
         Ok((fact, statement))
     }
 }

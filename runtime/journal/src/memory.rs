@@ -51,6 +51,9 @@ impl Journal {
                 self.waiting.insert(name, (Delivery { run: run.clone(), task, ready_seq: seq }, due_at));
             }
             QueueChange::Done { task } => drop(self.waiting.remove(&task.to_string())),
+            QueueChange::BranchEnded { generation, branch } => {
+                self.waiting.retain(|_, (waiting, _)| !QueueChange::ends(generation, &branch, &waiting.task));
+            }
             QueueChange::Clear => self.waiting.clear(),
             QueueChange::Nothing => {}
         }

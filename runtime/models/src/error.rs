@@ -77,7 +77,7 @@ errors! {
     /// The conversation is longer than the model accepts: 413, or 400 with a code.
     ContextLength = "context-length", Never, Budget, "make the prompt shorter, or set `llm_model` to a model with a larger context";
     /// The account has no credit left: 402, or 429 with a code.
-    QuotaExceeded = "quota-exceeded", Never, Budget, "add credit at the provider, then `glovebox resume`; if the provider named a time, the run goes on by itself";
+    QuotaExceeded = "quota-exceeded", Never, Budget, "add credit at the provider, or wait until the quota resumes, then `glovebox resume`";
     /// No answer in time: 408, or no bytes received for the model's `timeout`.
     RequestTimeout = "request-timeout", Never, Transient, "raise `timeout` under `[models]` in glovebox.toml";
     /// The run was asked to stop.

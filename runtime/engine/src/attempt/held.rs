@@ -1,7 +1,7 @@
 //! The spending of attempts that wait for a quota.
 //!
 //! Such an attempt is not recorded. When it is executed again, the answers in its log of exchanges are charged again, so
-//! their first charge is refunded then. Until then it counts, so that other attempts do not spend the same money.
+//! their first charge is refunded at that moment. Until then it counts, so that nobody spends the same money.
 
 use glovebox_host::budget::Account;
 use glovebox_journal::event::{Attempt, StageFinished, Task};

@@ -4,7 +4,7 @@
 use super::{AttemptError, Workbench, exchanges, input, leak_check};
 use crate::assignment::Assignment;
 use glovebox_host::llm::{ConversationSetting, Live, Model};
-use glovebox_journal::event::{Artifact, AskedModel};
+use glovebox_journal::event::{Artifact, AskedModel, StageFinished};
 use glovebox_journal::ports::{BlobStore, PortError};
 use glovebox_pipeline::ir::{Node, NodeId};
 use glovebox_plan::plan::PlannedModel;
@@ -17,7 +17,9 @@ pub const TRANSCRIPT_FILE: &str = "transcript.ndjson";
 impl<B: BlobStore + 'static> Workbench<B> {
     pub(super) fn model(&self, node: &Node, assignment: &Assignment) -> Result<Model, AttemptError> {
         let account = self.budget.account(&node.id).priced(self.plan.price_of(&node.id));
-        self.held.refund(&assignment.attempt, &account);
+        if self.replays_answers(&node.id) {
+            self.held.refund(&assignment.attempt, &account);
+        }
         let model = input::model(node, &self.plan, &assignment.branch)?.charged_to(account);
         let model = self.live(node)?.into_iter().fold(model, Model::or_live);
         let schema = node.agent.output_schema.as_ref().map(|schema| (Arc::clone(schema), node.own_name().to_owned()));
@@ -26,6 +28,20 @@ impl<B: BlobStore + 'static> Workbench<B> {
             Some(holdouts) if self.plan.is_leak_checked(&node.id) => leak_check::guarded(model, holdouts),
             _ => model,
         })
+    }
+
+    /// Returns true if an attempt that is executed again gets its earlier answers from the log, which charges them at once. An agent
+    /// program starts over, and its earlier answers are charged when it has ended.
+    fn replays_answers(&self, node: &NodeId) -> bool {
+        self.plan.bindings.get(node).is_none_or(|binding| binding.program.is_none())
+    }
+
+    /// Notes what an attempt has spent, if it waits for a quota.
+    pub(super) fn hold_spending(&self, node: &NodeId, fact: &StageFinished) {
+        if !self.replays_answers(node) {
+            self.held.refund(&fact.attempt, &self.budget.account(node).priced(self.plan.price_of(node)));
+        }
+        self.held.note(fact);
     }
 
     /// Returns the settings of an attempt's conversation with its model, including the log of exchanges.

@@ -53,6 +53,10 @@ impl Queue {
                 self.places.insert(task, place);
             }
             QueueChange::Done { task } => self.remove(&task),
+            QueueChange::BranchEnded { generation, branch } => {
+                self.places.retain(|task, _| !QueueChange::ends(generation, &branch, task));
+                self.waiting.retain(|_, task| !QueueChange::ends(generation, &branch, task));
+            }
             QueueChange::Clear => *self = Self::default(),
             QueueChange::Nothing => {}
         }
