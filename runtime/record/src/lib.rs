@@ -23,6 +23,7 @@
 //! - [`stored_value`]: the reference to a context value that is stored separately;
 //! - [`transcript`]: the conversation of one attempt, turn by turn;
 //! - [`verify_limits`]: the number of repetitions after a failed verification;
+//! - [`status_place`]: the paths at which a stage can leave its status file;
 //! - [`tier`]: the tiers of confinement of commands;
 //! - [`tool_call`]: calls of tool servers.
 #![forbid(unsafe_code)]
@@ -47,6 +48,7 @@ pub mod question;
 pub mod scope;
 pub mod session;
 pub mod spend;
+pub mod status_place;
 pub mod steering;
 pub mod stored_value;
 #[cfg(test)]

@@ -9,7 +9,10 @@ use crate::diagnostic::Diagnostic;
 use crate::ir::{AgentBackend, Attribute, Handler, HandlerKind};
 use crate::key::{self, Key};
 use crate::nearest::nearest;
+use crate::path::entry_of;
+use glovebox_record::path::ScopePath;
 use glovebox_record::program::{AgentProgram, ProgramOptions};
+use glovebox_record::status_place::FALLBACKS;
 use std::time::Duration;
 
 /// Options that only Codex reads. `codex.path` is not in this list, because it is also a part of a strict read scope.
@@ -73,7 +76,28 @@ pub(super) fn status_file(handler: &Handler, from: &Attributes, findings: &mut F
             findings.push(fault(attribute, message, help));
         }
     }
+    if is_set {
+        for folders in [key::SCRATCH, key::CACHE] {
+            check_places(folders, from, findings);
+        }
+    }
     is_set
+}
+
+/// Reports a folder whose content is not part of the result of the stage, if the stage's status file could be in it.
+fn check_places(folders: Key<'static>, from: &Attributes, findings: &mut Findings<'_>) {
+    let Some(attribute) = from.get(folders) else { return };
+    for entry in attribute.value.split(',').filter_map(|text| entry_of(text.trim()).ok()) {
+        let is_in = |place: &&str| ScopePath::parse(place).is_ok_and(|place| entry.as_folder().contains(&place));
+        if let Some(place) = FALLBACKS.into_iter().find(is_in) {
+            let message = format!(
+                "`{folders}` includes `{entry}`, but the stage has `{}=true`, and its file `{place}` would be lost there",
+                key::STATUS_FILE
+            );
+            let help = "name folders that contain neither `status.json` nor `.ai/status.json`";
+            findings.push(fault(attribute, message, help));
+        }
+    }
 }
 
 /// Returns true for a stage whose work is done by a program of the machine: a tool stage, or an agent stage with `agent.backend`.

@@ -118,6 +118,21 @@ fn only_a_stage_that_starts_a_program_answers_by_a_file() {
 }
 
 #[test]
+fn a_folder_whose_content_is_dropped_may_not_cover_the_place_of_a_status_file() {
+    let with_folders = |attributes: &str| with_node(&format!("shape=parallelogram, tool_command=c, {attributes}"));
+    for (folders, place) in [
+        ("scratch=\".ai/\"", ".ai/status.json"),
+        ("cache=\"target/,.ai/\"", ".ai/status.json"),
+        ("scratch=\"status.json/\"", "status.json"),
+    ] {
+        let found = errors(&with_folders(&format!("status_file=true, {folders}")));
+        assert!(found.starts_with("attribute_value") && found.contains(&format!("its file `{place}`")), "{found}");
+        accept(&with_folders(folders));
+    }
+    accept(&with_folders("status_file=true, scratch=\"tmp/\", cache=\"target/,.aid/\""));
+}
+
+#[test]
 fn a_block_asks_only_the_stages_that_can_answer_by_a_file() {
     let pipeline = accept(&with(
         "node [status_file=true] a [prompt=p] t [shape=parallelogram, tool_command=c] start -> a -> t -> exit",
