@@ -116,6 +116,7 @@ mod set_aside;
 mod soak;
 mod stall;
 mod startup_files;
+mod status_file_attacks;
 mod status_files;
 mod steering;
 mod structured;

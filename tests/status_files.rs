@@ -8,7 +8,7 @@ use crate::workbench::{Answer, Workbench};
 use serde_json::{Value, json};
 
 /// Creates a pipeline whose only work is a tool stage that answers by a file. `more` are further attributes of the node.
-fn bench(script: &str, more: &str) -> Workbench {
+pub(crate) fn bench(script: &str, more: &str) -> Workbench {
     let bench = Workbench::with_pipeline(&format!(
         "digraph g {{\n  start [shape=Mdiamond]; done [shape=Msquare]; fixed [shape=parallelogram, tool_command=\"true\", allowed_write_paths=\"\"]\n\
          \x20 t [shape=parallelogram, tool_command=\"sh t.sh\", {more}]\n\
@@ -19,36 +19,40 @@ fn bench(script: &str, more: &str) -> Workbench {
 }
 
 /// The attributes of a stage that answers by a file and may write nothing.
-const ASKED: &str = "status_file=true, allowed_write_paths=\"\"";
+pub(crate) const ASKED: &str = "status_file=true, allowed_write_paths=\"\"";
 
-fn run(bench: &Workbench) -> Answer {
+/// Runs the pipeline.
+pub(crate) fn run(bench: &Workbench) -> Answer {
     bench.glovebox(&["run", "pipeline.dot", "--run-id", "r"])
 }
 
 /// Returns the events of one kind.
-fn events(bench: &Workbench, kind: &str) -> Vec<Value> {
+pub(crate) fn events(bench: &Workbench, kind: &str) -> Vec<Value> {
     let lines = bench.run_text("r", "progress.ndjson");
     let records = lines.lines().map(|line| serde_json::from_str::<Value>(line).unwrap());
     records.map(|record| record["event"].clone()).filter(|event| event["kind"] == kind).collect()
 }
 
 /// Returns the decision about the status files of the stage `t`.
-fn decision(bench: &Workbench) -> Value {
+pub(crate) fn decision(bench: &Workbench) -> Value {
     let found = events(bench, "status.ingested");
     assert_eq!(found.len(), 1, "{found:?}");
     found[0].clone()
 }
 
-fn status(bench: &Workbench) -> Value {
+/// Returns the record of the stage `t`.
+pub(crate) fn status(bench: &Workbench) -> Value {
     bench.run_json("r", "t/status.json")
 }
 
-fn visited(bench: &Workbench) -> Vec<String> {
+/// Returns the stages in the order of their ends.
+pub(crate) fn visited(bench: &Workbench) -> Vec<String> {
     let finished = events(bench, "stage.finished");
     finished.iter().map(|event| event["node"].as_str().unwrap().to_owned()).collect()
 }
 
-const DROP: &str = "\"$GLOVEBOX_STATUS_DIR/status.json\"";
+/// The path of the file in the drop folder, for a shell.
+pub(crate) const DROP: &str = "\"$GLOVEBOX_STATUS_DIR/status.json\"";
 
 #[test]
 fn the_file_in_the_drop_folder_wins_and_routes() {
@@ -74,8 +78,8 @@ fn the_file_in_the_drop_folder_wins_and_routes() {
     assert_eq!(kept["status_source_digest"], decided["copy"]["digest"]);
     let copy = bench.run_text("r", "t/status.source.json");
     assert!(copy.contains("two of three") && decided["copy"]["bytes"] == copy.len(), "{copy}");
-    // The file in the workspace was not the answer, so it is an ordinary change.
-    assert!(bench.run_text("r", "workspace/status.json").contains("fail"));
+    // The second file is a status, too, so it is no change.
+    assert_eq!(events(&bench, "stage.finished")[0]["changes"], json!([]));
     // The decision is in the same append as the result, and before it.
     let lines = bench.run_text("r", "progress.ndjson");
     let records: Vec<Value> = lines.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
@@ -167,6 +171,7 @@ fn whatever_is_at_the_path_nothing_is_followed_and_nothing_hangs() {
         (format!("printf '{{\"outcome\"' > {DROP}"), "not_json"),
         (format!("printf '\\377' > {DROP}"), "not_json"),
         (format!("printf '{{\"outcome\":\"done\"}}' > {DROP}"), "unknown_outcome"),
+        (format!("printf '{{\"outcome\":\"fail\",\"outcome\":\"success\"}}' > {DROP}"), "duplicate_key"),
         (format!("echo '{{\"outcome\":\"success\"}}' > \"$TMPDIR/s\"; ln -s \"$TMPDIR/s\" {DROP}"), "not_a_file"),
         (format!("ln -s /etc/passwd {DROP}"), "not_a_file"),
         (format!("mkfifo {DROP}"), "not_a_file"),

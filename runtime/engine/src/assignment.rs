@@ -1,4 +1,4 @@
-//! The assignment of one attempt: the attempt and everything that it needs to know about the run. And its result.
+//! One attempt's assignment (the attempt and what it needs to know about the run) and its result.
 
 use glovebox_host::llm::Steering;
 use glovebox_jail::pulse::Pulse;

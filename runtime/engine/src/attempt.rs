@@ -88,7 +88,7 @@ use glovebox_workspace::stage::{ChangeLimits, ChangeRules, FoundChange, StageCha
 use paths::{AttemptPaths, Sealed};
 pub use preparing::Preparing;
 use recovery::Recovery;
-use status_file::{StatusFiles, StatusRule};
+use status_file::{StatusRule, StatusSetting};
 use std::borrow::Cow;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -206,8 +206,9 @@ impl<B: BlobStore + 'static> Workbench<B> {
     ) -> Result<AttemptResult, AttemptError> {
         let _wait = assignment.pulse.wait(WaitKind::Sandbox);
         let hints = self.hints(assignment, &report);
-        let AttemptResult { ingested, finished } = self.settle(assignment, report, sandbox)?;
+        let AttemptResult { mut ingested, finished } = self.settle(assignment, report, sandbox)?;
         let mut fact = self.checked(assignment, finished, hints)?;
+        status_file::forget_removed_copy(ingested.as_deref_mut(), &fact);
         self.store_values(&mut fact, &assignment.branch)?;
         let mut stored = Ok(());
         fact.with_own_outcome(|fact| stored = self.store_values(fact, &assignment.branch));
@@ -261,7 +262,8 @@ impl<B: BlobStore + 'static> Workbench<B> {
         fact.commands.sees = subject::sees(binding);
         let workspace = self.workspace(assignment)?;
         fact.files.unmatched = self.unmatched(assignment, node, binding, &workspace);
-        let scope = files::scope(&self.bound_now(assignment)?.1, sandbox.is_some());
+        let (_, bound_now) = self.bound_now(assignment)?;
+        let scope = files::scope(&bound_now, sandbox.is_some());
         let Some(sandbox) = sandbox else {
             statement.check(&mut fact, &FilesAtEnd { run: &self.run.dir, workspace: &workspace, scope });
             return Ok(fact.into());
@@ -278,8 +280,7 @@ impl<B: BlobStore + 'static> Workbench<B> {
             has_folder: binding.starts_processes(),
             recovery: Recovery::for_stage(&self.plan, &assignment.stage(), &assignment.attempt.task.branch),
             keeps: WriteRule::new(binding.separation.as_ref()),
-            status: StatusRule::for_node(node, binding),
-            outcome_bytes_max: binding.limits.outcome_bytes,
+            status: StatusSetting::for_stage(node, &bound_now),
         };
         if sandbox.begins_with_builders {
             fact.commands.isolation = Some(Isolation::BuildersCaches);
@@ -460,9 +461,7 @@ struct Examine<B> {
     /// Decides about disallowed writes together with a person. `None` without `[recovery]`.
     recovery: Option<Recovery>,
     keeps: WriteRule,
-    status: StatusRule,
-    /// `limits.outcome_bytes` of the stage.
-    outcome_bytes_max: u64,
+    status: StatusSetting,
 }
 
 impl<B: BlobStore> Examine<B> {
@@ -527,7 +526,7 @@ impl<B: BlobStore> Examine<B> {
             }
             Err(error) => return Err(error.into()),
         };
-        let ingested = self.ingest(sandbox, view, &mut changes, fact)?;
+        let ingested = self.status.apply(sandbox.status.as_ref(), view, &mut changes, fact, &*self.blobs)?;
         let StageChanges { mut found, ignored } = changes;
         usage::of_changes(&found, &ignored, fact);
         let violations = self.keeps.settle(&mut found);
@@ -541,27 +540,6 @@ impl<B: BlobStore> Examine<B> {
             guardrail::fail(fact, &violations, judged);
         }
         Ok(ingested)
-    }
-
-    fn ingest(
-        &self,
-        sandbox: &AttemptSandbox,
-        view: &WorkspaceView,
-        changes: &mut StageChanges,
-        fact: &mut StageFinished,
-    ) -> Result<Option<Box<StatusIngested>>, AttemptError> {
-        match self.status {
-            StatusRule::Answer => {
-                let outcome_bytes_max = self.outcome_bytes_max;
-                let files = StatusFiles { drop: sandbox.status.as_ref(), view, outcome_bytes_max };
-                Ok(Some(Box::new(files.ingest(changes, fact, &*self.blobs)?)))
-            }
-            StatusRule::Ignore => {
-                fact.files.unread_status = status_file::unread(changes);
-                Ok(None)
-            }
-            StatusRule::Return => Ok(None),
-        }
     }
 
     /// Returns the quarantine folder of this attempt, and creates its parent folder.

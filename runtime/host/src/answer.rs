@@ -194,6 +194,12 @@ pub fn check_bounds(outcome: &Outcome) -> Result<(), String> {
     Ok(())
 }
 
+/// Returns an outcome that was merged from several texts, with notes and a reason within the bounds of an outcome.
+pub fn shortened(outcome: Outcome) -> Outcome {
+    let failure = outcome.failure.map(|failure| Failure { reason: cut(failure.reason), ..failure });
+    Outcome { notes: cut(outcome.notes), failure, ..outcome }
+}
+
 fn context_of(entries: Vec<types::Entry>) -> Result<BTreeMap<String, Value>, String> {
     let mut updates = BTreeMap::new();
     for types::Entry { key, value } in entries {
@@ -288,6 +294,19 @@ mod tests {
     fn failing(class: &str, code: &str, reason: &str) -> Failure {
         let failure = types::Failure { class: class.to_owned(), code: code.to_owned(), reason: reason.to_owned() };
         accept(types::Outcome { failure: Some(failure), ..answer(types::Status::Fail) }).unwrap().failure.unwrap()
+    }
+
+    #[test]
+    fn the_texts_of_a_merged_outcome_are_bounded() {
+        let long = "é".repeat(TEXT_BYTES_MAX);
+        let failure = Failure::new(FailureClass::Deterministic, "stage/x", long.clone());
+        let is = shortened(Outcome { notes: long, ..Outcome::failed(failure) });
+        let reason = is.failure.unwrap().reason;
+        for text in [&is.notes, &reason] {
+            assert!(text.len() <= TEXT_BYTES_MAX + " […]".len() && text.ends_with("é […]"), "{}", text.len());
+        }
+        let again = shortened(Outcome { notes: is.notes.clone(), ..Outcome::new(Status::Success) });
+        assert_eq!(again.notes, is.notes);
     }
 
     #[test]

@@ -36,6 +36,7 @@ pub use exec_policy::ExecPolicy;
 pub use glovebox_jail_helper::policy::HOME_INSIDE;
 pub use glovebox_jail_helper::policy::{Bind, Source};
 pub use glovebox_jail_helper::wire::SelfTestCheck;
+pub(crate) use policy_builder::STATUS_DIR;
 pub use policy_builder::{JailChannels, JailSetting, is_system};
 pub use probe::{MissingTier, ProbeReport, probe, probe_tier};
 pub use reaper::wait_for_cleanup;

@@ -1,8 +1,8 @@
 //! The decision about the status files of a stage (decision status-files): which file decides, and what it may change.
 //!
-//! The caller reads the three places and enforces the bounds of files. This module sees only what was found. A file can lower
-//! the outcome of a stage and choose its way on. It never turns a failure of the stage into a success, and it decides neither
-//! class nor code of a failure.
+//! The caller reads the three places and enforces the bounds of files. This module does no I/O. A file can lower the outcome of a
+//! stage and choose the next stage. It never turns a failure of the stage into a success, and it decides neither class nor code
+//! of a failure.
 
 mod decode;
 
@@ -14,12 +14,19 @@ use glovebox_record::{Failure, FailureClass, FailureCode, Outcome, Status};
 /// What was found at a place.
 #[derive(Debug, Clone, PartialEq)]
 pub enum FoundStatus {
-    /// No file, or a file in the workspace that the attempt did not change.
+    /// No file.
     Missing,
     /// Something that is no usable status: what it is, and why.
     Unusable(StatusFound, String),
     /// A status.
     Parsed(Box<StatedStatus>),
+}
+
+impl FoundStatus {
+    /// Returns true for a status that does not belong to another attempt.
+    fn is_usable(&self, attempt: &Attempt) -> bool {
+        matches!(self, Self::Parsed(stated) if stated.owner.ownership(attempt) != StatusOwnership::Foreign)
+    }
 }
 
 /// The content of a status file.
@@ -83,6 +90,8 @@ pub struct StatusDecision {
     pub searched: Vec<SearchedStatus>,
     /// The file that decides.
     pub verdict: StatusVerdict,
+    /// Places after the one that decides that have a usable file, too.
+    pub unused: Vec<StatusPlace>,
 }
 
 /// The file that decides.
@@ -100,7 +109,8 @@ pub enum StatusVerdict {
 /// decides alone if it has an entry. A file in the workspace that cannot be used is passed over.
 pub fn decide(found: [FoundStatus; 3], attempt: &Attempt) -> StatusDecision {
     let mut searched = Vec::new();
-    for (place, found) in StatusPlace::ALL.into_iter().zip(found) {
+    let mut places = StatusPlace::ALL.into_iter().zip(found);
+    while let Some((place, found)) = places.next() {
         let (kind, owner) = match &found {
             FoundStatus::Missing => (StatusFound::Missing, None),
             FoundStatus::Unusable(kind, _) => (*kind, None),
@@ -116,9 +126,10 @@ pub fn decide(found: [FoundStatus; 3], attempt: &Attempt) -> StatusDecision {
             FoundStatus::Unusable(_, why) => StatusVerdict::Refused(unusable(&why)),
             FoundStatus::Parsed(stated) => StatusVerdict::Refused(foreign(&stated.owner, attempt)),
         };
-        return StatusDecision { searched, verdict };
+        let unused = places.filter(|(_, found)| found.is_usable(attempt)).map(|(place, _)| place).collect();
+        return StatusDecision { searched, verdict, unused };
     }
-    StatusDecision { searched, verdict: StatusVerdict::NoFile }
+    StatusDecision { searched, verdict: StatusVerdict::NoFile, unused: Vec::new() }
 }
 
 fn unusable(why: &str) -> Failure {
@@ -139,7 +150,7 @@ fn foreign(owner: &StatedOwner, attempt: &Attempt) -> Failure {
 }
 
 /// Returns the outcome of an attempt whose stage returned `own`, after the decision about its status files, and what the decision
-/// changed. A failure of the stage stays: a file can only add its way on, and only if it states a failure, too.
+/// changed. A failed stage stays failed. Hints, context and notes are taken only from a file that also states a failure.
 pub fn settle(own: Outcome, verdict: StatusVerdict) -> (Outcome, StatusEffect) {
     let has_failed = is_failure(own.status);
     match verdict {

@@ -20,6 +20,7 @@ pub use crate::lower::ViewOverrides;
 pub use crate::overlay::Overlay;
 pub use crate::stage_error::StageError;
 pub use copy::Copy;
+pub(crate) use decide::{HIDDEN, out_of_scope};
 
 use crate::ignored::{IgnoreMatcher, IgnoredChanges};
 use crate::layer::Layer;
@@ -176,14 +177,23 @@ impl WorkspaceView {
     /// # Errors
     /// As [`WorkspaceView::changes`].
     pub fn examine(&self, rules: ChangeRules<'_>) -> Result<StageChanges, StageError> {
-        let (mut examined, workspace) = match self {
-            Self::Copy(copy) => (copy_changes::changes(copy, rules)?, &copy.workspace),
-            Self::Overlay(overlay) => (upper_changes::changes(overlay, rules)?, &overlay.lower.workspace),
-            Self::Layer(layer) => (layer_changes::changes(layer, rules)?, &layer.lower.workspace),
+        let mut examined = match self {
+            Self::Copy(copy) => copy_changes::changes(copy, rules)?,
+            Self::Overlay(overlay) => upper_changes::changes(overlay, rules)?,
+            Self::Layer(layer) => layer_changes::changes(layer, rules)?,
         };
-        let refused = repository_shape::refuse(&mut examined.found, workspace, self);
+        let refused = repository_shape::refuse(&mut examined.found, self.workspace(), self);
         refused.map_err(|source| StageError::io(Path::new(""), source))?;
         Ok(examined)
+    }
+
+    /// Returns the workspace from which the stage began.
+    pub(crate) fn workspace(&self) -> &Tree {
+        match self {
+            Self::Copy(copy) => &copy.workspace,
+            Self::Overlay(overlay) => &overlay.lower.workspace,
+            Self::Layer(layer) => &layer.lower.workspace,
+        }
     }
 
     /// Returns the folder that contains the stage's changes. The content of a layer is first moved or copied to files.

@@ -37,6 +37,7 @@ fn why(searched: &SearchedStatus) -> &'static str {
         StatusFound::Unreadable => "it cannot be read",
         StatusFound::NotJson => "it is not a JSON object",
         StatusFound::NoOutcome => "it has no outcome",
+        StatusFound::DuplicateKey => "a key occurs twice",
         StatusFound::Contradiction => "a field has different values under its two names",
         StatusFound::UnknownOutcome => "its outcome does not exist",
         StatusFound::WrongType => "a field has the wrong type",

@@ -3,6 +3,7 @@
 //! The sandbox prevents leaks; this check reports them. A leak fails the attempt and discards its changes. The text itself is
 //! never quoted: only the refusals in the record name the hold-out, and no stage sees them.
 
+use super::status_file::COPY_FILE;
 use crate::holdouts::Holdouts;
 use glovebox_host::llm::{Model, TextGuard};
 use glovebox_journal::event::{Artifact, Digest, Ending, Refusal, StageFinished, StoredOutput};
@@ -98,12 +99,17 @@ fn said(fact: &mut StageFinished, canary: &Canary, blobs: &impl BlobStore) -> Re
         _ => "",
     };
     let mut found = canary.find(&outcome).or_else(|| canary.find(ending));
+    let is_told = found.is_some();
     let mut kept: Vec<Artifact> = Vec::new();
     for artifact in std::mem::take(&mut fact.files.artifacts) {
         match found_in(&artifact.digest, canary, blobs)?.or_else(|| canary.find(&artifact.name)) {
             Some(leak) => found = found.or(Some(leak)),
             None => kept.push(artifact),
         }
+    }
+    if is_told {
+        // The copy has the same text as the outcome, in which escapes of JSON can hide a hold-out from the search.
+        kept.retain(|artifact| artifact.name != COPY_FILE);
     }
     fact.files.artifacts = kept;
     for captured in [&mut fact.files.stdout, &mut fact.files.stderr] {

@@ -13,6 +13,7 @@ use super::jail_setting::{setting, tool_binds, tools};
 use super::paths::AttemptPaths;
 use super::servers::{self, ServerSandbox};
 use super::shared_view::{SharedSubjects, SharedView};
+use super::status_file;
 use super::subject::{self, CacheOwner};
 use crate::run_dir::REPOSITORIES_DIR;
 use glovebox_host::call::{FileSource, HookSetting};
@@ -51,7 +52,7 @@ pub struct AttemptSandbox {
     /// The folder in which the stage's program leaves its status file. `None` if the stage does not answer by a file.
     pub(super) status: Option<StatusDrop>,
     servers: Vec<ServerSandbox>,
-    /// WriteRule ignored files for the next stage of the same trust domain.
+    /// Keeps ignored files for the next stage of the same trust domain.
     ignored: Option<IgnoredStore>,
     /// True if the stage judges and began with caches in which code of builders may have left files.
     pub(super) begins_with_builders: bool,
@@ -97,7 +98,7 @@ impl AttemptSandbox {
         let ignored = ignored.and_then(|set| open_store(&paths.kept, set));
         overrides.closed.clone_from(&paths.closed);
         overrides.below = ignored.as_ref().map(|store| store.folder().to_owned());
-        let scope = binding.scope.clone().with_scratch(scratch);
+        let scope = status_file::hide_old(paths, binding.scope.clone().with_scratch(scratch), &mut overrides)?;
         let (workspace, at) = (&paths.workspace, paths.folder.join(FILES_DIR));
         let view = match (binding.runs_commands(), mounts) {
             (false, _) => WorkspaceView::layer(workspace, &at, &scope, &overrides)?,
@@ -176,7 +177,7 @@ impl AttemptSandbox {
         self.view.locked()
     }
 
-    /// WriteRule the files that the stage wrote at paths that git ignores. An error is only logged, because a stage can work
+    /// Keeps the files that the stage wrote at paths that git ignores. An error is only logged, because a stage can work
     /// without these files. Must be called after all other files of the stage are stored.
     pub(super) fn keep_ignored(&self, view: &WorkspaceView, left_out: &IgnoredChanges) {
         let Some(store) = &self.ignored else { return };

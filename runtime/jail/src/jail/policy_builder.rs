@@ -17,6 +17,8 @@ use std::fs;
 use std::os::unix::fs::{DirBuilderExt, FileTypeExt, PermissionsExt};
 use std::path::{Component, Path, PathBuf};
 
+/// The variable with the path of the drop folder for a status file.
+pub(crate) const STATUS_DIR: &str = "GLOVEBOX_STATUS_DIR";
 /// The name of the user inside the jail.
 pub(super) const USER: &str = "glovebox";
 /// `TMPDIR` of commands in a tier with a private root.
@@ -83,10 +85,11 @@ impl JailSetting {
         self.policy.env.entry("VIRTUAL_ENV".to_owned()).or_insert_with(|| at.display().to_string());
     }
 
-    /// Returns the path that replaces `{kept}` in the value of a variable. If `kept` has no writable folder, it is a folder
-    /// that is removed with the jail.
+    /// Returns the path that replaces `{kept}` in the value of a variable. If `kept` has no writable folder that outlives the
+    /// attempt, it is a folder that is removed with the jail.
     pub(super) fn kept_at(&self) -> PathBuf {
-        let kept = self.kept.iter().find(|bind| bind.writable);
+        let drop = self.policy.env.get(STATUS_DIR).map(Path::new);
+        let kept = self.kept.iter().find(|bind| bind.writable && drop != Some(&*bind.at));
         kept.map_or_else(|| self.home_and_tmp().0.join(".cache/kept"), |bind| bind.at.to_owned())
     }
 

@@ -4,10 +4,11 @@
 //! event names by digest.
 
 use super::{Attempt, Digest};
+use glovebox_record::status_place::FALLBACKS;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// The engine searched the places of status files after a stage with `status_file=true` had returned.
+/// The engine searched the places of status files after a stage with `status_file=true` had ended by itself.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct StatusIngested {
     /// The attempt.
@@ -62,8 +63,8 @@ impl StatusPlace {
     /// Returns the path of the file: relative to the drop folder or to the workspace.
     pub fn path(self) -> &'static str {
         match self {
-            Self::Drop | Self::Workspace => "status.json",
-            Self::WorkspaceAi => ".ai/status.json",
+            Self::Drop | Self::Workspace => FALLBACKS[0],
+            Self::WorkspaceAi => FALLBACKS[1],
         }
     }
 
@@ -94,7 +95,7 @@ pub struct SearchedStatus {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum StatusFound {
-    /// No file. A file in the workspace that the attempt did not change counts as no file.
+    /// No file. A file that was in the workspace before the attempt is hidden from the stage and counts as no file.
     Missing,
     /// A status.
     Parsed,
@@ -108,6 +109,8 @@ pub enum StatusFound {
     NotJson,
     /// An object without `outcome` and without `status`.
     NoOutcome,
+    /// An object with a key that occurs twice.
+    DuplicateKey,
     /// A field with different values under its two names.
     Contradiction,
     /// An outcome that does not exist.
@@ -130,13 +133,14 @@ pub enum StatusOwnership {
     Foreign,
 }
 
-/// What the engine did with the file that decides.
+/// What the engine did with the file that decides. The write scope, claims and hold-outs are checked afterwards, and can still
+/// replace the outcome by a failure.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum StatusEffect {
     /// No file decides, so the outcome of the stage stands.
     None,
-    /// The outcome of the attempt was taken from the file, as far as a file may change it.
+    /// The outcome of the stage was taken from the file, within the limits of decision status-files.
     Accepted,
     /// The stage failed, and the file claims that it did not. Nothing was taken from the file.
     Overruled,

@@ -7,8 +7,11 @@ use super::{StatedOwner, StatedStatus};
 use glovebox_journal::event::StatusFound;
 use glovebox_names::visible;
 use glovebox_record::{Failure, FailureClass, FailureCode, Outcome, Status};
+use serde::de::{MapAccess, Visitor};
+use serde::{Deserialize, Deserializer};
 use serde_json::{Map, Value};
 use std::collections::BTreeMap;
+use std::fmt;
 
 /// Maximum number of characters of a value in a message.
 const SHOWN_CHARACTERS_MAX: usize = 64;
@@ -33,6 +36,9 @@ pub enum StatusError {
     /// The value is not an outcome.
     #[error("its outcome is `{0}`, expected `success`, `partial_success`, `retry`, `fail` or `skipped`")]
     UnknownOutcome(String),
+    /// A key occurs twice, so that readers could see different values.
+    #[error("the key `{0}` occurs twice")]
+    DuplicateKey(String),
     /// A field has the wrong type.
     #[error("`{field}` is not {expected}")]
     Type {
@@ -51,6 +57,7 @@ impl StatusError {
             Self::NoOutcome => StatusFound::NoOutcome,
             Self::Contradiction { .. } => StatusFound::Contradiction,
             Self::UnknownOutcome(_) => StatusFound::UnknownOutcome,
+            Self::DuplicateKey(_) => StatusFound::DuplicateKey,
             Self::Type { .. } => StatusFound::WrongType,
         }
     }
@@ -60,7 +67,10 @@ impl StatusError {
 /// `preferred_next_label`, any case, and `ok`, `error`, `failure` and `skip` for the names in the specification. Unknown
 /// fields belong to other programs and are ignored.
 pub fn decode(text: &[u8]) -> Result<StatedStatus, StatusError> {
-    let mut object: Map<String, Value> = serde_json::from_slice(text)?;
+    let Object { values: mut object, repeated } = serde_json::from_slice(text)?;
+    if let Some(key) = repeated {
+        return Err(StatusError::DuplicateKey(shown(&key)));
+    }
     let word =
         either(&object, "outcome", "status", |text| text.trim().to_lowercase())?.ok_or(StatusError::NoOutcome)?;
     let status = status_of(&word).ok_or_else(|| StatusError::UnknownOutcome(shown(&word)))?;
@@ -79,6 +89,53 @@ pub fn decode(text: &[u8]) -> Result<StatedStatus, StatusError> {
         failure: failure_of(status, reason),
     };
     Ok(StatedStatus { outcome, owner: owner_of(&object)? })
+}
+
+/// A JSON object, and a key that occurs twice at its top level or in its `context_updates`.
+struct Object {
+    values: Map<String, Value>,
+    repeated: Option<String>,
+}
+
+impl<'de> Deserialize<'de> for Object {
+    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
+        from.deserialize_map(ObjectVisitor)
+    }
+}
+
+/// The value of `context_updates`.
+#[derive(Deserialize)]
+#[serde(untagged)]
+enum Updates {
+    Object(Object),
+    Other(Value),
+}
+
+struct ObjectVisitor;
+
+impl<'de> Visitor<'de> for ObjectVisitor {
+    type Value = Object;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a JSON object")
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut entries: A) -> Result<Object, A::Error> {
+        let mut object = Object { values: Map::new(), repeated: None };
+        while let Some(key) = entries.next_key::<String>()? {
+            let (value, repeated) = match key.as_str() {
+                "context_updates" => match entries.next_value()? {
+                    Updates::Object(updates) => (Value::Object(updates.values), updates.repeated),
+                    Updates::Other(value) => (value, None),
+                },
+                _ => (entries.next_value()?, None),
+            };
+            let is_repeated = object.values.contains_key(&key);
+            object.repeated = object.repeated.or(repeated).or_else(|| is_repeated.then(|| key.clone()));
+            object.values.insert(key, value);
+        }
+        Ok(object)
+    }
 }
 
 /// Returns the failure that a status states. The status decides the class.
@@ -186,6 +243,14 @@ mod tests {
     }
 
     #[test]
+    fn the_value_of_a_context_key_is_kept_as_it_is() {
+        let text = r#"{"outcome":"ok","context_updates":{"a":{"b":[1,-2,0.1,null,"x"]},"context_updates":7}}"#;
+        let updates = decode(text.as_bytes()).unwrap().outcome.context_updates;
+        let expected = serde_json::json!({ "a": { "b": [1, -2, 0.1, null, "x"] }, "context_updates": 7 });
+        assert_eq!(serde_json::to_value(updates).unwrap(), expected);
+    }
+
+    #[test]
     fn what_cannot_be_believed_is_refused() {
         for (text, found) in [
             ("", StatusFound::NotJson),
@@ -198,6 +263,10 @@ mod tests {
             (r#"{"outcome":"success","preferred_label":"a","preferred_next_label":"b"}"#, StatusFound::Contradiction),
             (r#"{"outcome":"success","suggested_next_ids":"a"}"#, StatusFound::WrongType),
             (r#"{"outcome":"success","context_updates":[]}"#, StatusFound::WrongType),
+            (r#"{"outcome":"fail","outcome":"success"}"#, StatusFound::DuplicateKey),
+            (r#"{"outcome":"success","\u006futcome":"success"}"#, StatusFound::DuplicateKey),
+            (r#"{"outcome":"success","details":1,"details":1}"#, StatusFound::DuplicateKey),
+            (r#"{"outcome":"success","context_updates":{"a":1,"a":2}}"#, StatusFound::DuplicateKey),
             (r#"{"outcome":"success","status_owner_node_id":1}"#, StatusFound::WrongType),
             (r#"{"outcome":"success","status_owner_run_generation":[0]}"#, StatusFound::WrongType),
         ] {

@@ -129,6 +129,20 @@ fn the_table_of_decisions() {
     }
 }
 
+#[test]
+fn usable_files_after_the_one_that_decides_are_named() {
+    use StatusPlace::{Workspace, WorkspaceAi};
+    for (files, unused) in [
+        ([PLAIN, OWNED, LEGACY], vec![Workspace, WorkspaceAi]),
+        ([PLAIN, FOREIGN, CORRUPT], Vec::new()),
+        ([CORRUPT, OWNED, ""], vec![Workspace]),
+        (["", PLAIN, OWNED], vec![WorkspaceAi]),
+        (["", CORRUPT, OWNED], Vec::new()),
+    ] {
+        assert_eq!(decide(files.map(found), &attempt()).unused, unused, "{files:?}");
+    }
+}
+
 fn outcome(status: Status) -> Outcome {
     match status {
         Status::Fail | Status::Retry => {

@@ -96,28 +96,6 @@ impl IgnoredChanges {
         })
     }
 
-    /// Removes the change of a file at an ignored path.
-    pub(crate) fn remove(&mut self, path: &Path) {
-        let is_it = |(raw, op): &(PathBuf, Op)| raw == path && !op.removes();
-        let Some(index) = self.lasting.iter().position(is_it) else { return };
-        let (_, op) = self.lasting.remove(index);
-        let Op::Write { bytes, .. } = op else { return };
-        self.entries = self.entries.saturating_sub(1);
-        self.files = self.files.saturating_sub(1);
-        self.bytes = self.bytes.saturating_sub(bytes);
-        // The topmost ignored name is the one that was counted.
-        let names = path.components().map(|part| part.as_os_str().to_string_lossy().into_owned());
-        let counted = names.flat_map(|name| [format!("{name}/"), name]).find(|name| self.names.contains_key(name));
-        if let Some(name) = counted
-            && let Some(count) = self.names.get_mut(&name)
-        {
-            *count -= 1;
-            if *count == 0 {
-                self.names.remove(&name);
-            }
-        }
-    }
-
     /// Returns the changes without new folders that contain only ignored changes.
     pub(crate) fn without_folders_for_it(&self, found: Vec<FoundChange>) -> Vec<FoundChange> {
         let is_for_it =

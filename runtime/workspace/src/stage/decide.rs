@@ -20,6 +20,14 @@ use std::io;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
+/// The reason for refusing a change at a path that is hidden from the stage.
+pub(crate) const HIDDEN: &str = "it is hidden from the stage";
+
+/// Returns the reason for refusing a change that only the write scope forbids.
+pub(crate) fn out_of_scope(path: &ScopePath) -> String {
+    format!("not in the write scope; allowed_write_paths=\"{path}\" would grant it")
+}
+
 /// Kind of an initial entry that the stage could see.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum LowerKind {
@@ -191,7 +199,7 @@ impl<'s> Decider<'s> {
         }
         let scope = self.before.scope();
         if scope.is_hidden(&path) {
-            return refused("it is hidden from the stage");
+            return refused(HIDDEN);
         }
         if scope.is_scratch(&path) {
             return Err(Stop::Scratch);
@@ -281,7 +289,7 @@ impl<'s> Decider<'s> {
         if self.before.scope().commits(path) {
             return Ok(());
         }
-        Err(Stop::OutOfScope(format!("not in the write scope; allowed_write_paths=\"{path}\" would grant it")))
+        Err(Stop::OutOfScope(out_of_scope(path)))
     }
 
     /// Refuses a change that would also affect other paths than its own.
