@@ -24,6 +24,7 @@ pub use problem::{BindClass, BindErrors};
 
 use crate::components::{Catalog, PluginFile, PluginProblem};
 use crate::config::{Config, HistorySetting, PluginEntry, is_plugin_name};
+use crate::lock::wants::granted;
 use crate::lock::{Lock, LockedPlugin};
 use crate::plan::capability::MachineFolder;
 use crate::plan::narrowed::NarrowedGrant;
@@ -31,7 +32,7 @@ use crate::plan::{
     Binding, BoundComponent, Confinement, HostCapability, OperatorBounds, Plan, PlanFindings, PlannedChecks,
     PlannedCommands, PlannedFolders, PlannedModels, SandboxPlan,
 };
-use effective::{effective, granted};
+use effective::effective;
 use foldhash::fast::RandomState;
 use glovebox_host::component::{LoadError, check_handler};
 use glovebox_host::grants::Grants;

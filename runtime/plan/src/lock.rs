@@ -7,6 +7,7 @@
 pub mod growth;
 pub mod line;
 mod locked;
+pub mod wants;
 
 pub use locked::LockedPlugin;
 

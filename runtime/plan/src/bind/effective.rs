@@ -10,10 +10,9 @@ use super::command_access::{command_access, strict_scope};
 use super::inputs::{Effective, GrantInputs, record_all};
 use super::request::Place;
 use super::{holdout_access, program, subject, tool_hooks, tool_servers};
-use crate::config::PluginEntry;
 use crate::plan::capability::{CommandWords, Region};
 use crate::plan::{Capability, GrantField, HoldoutAccess, Origin, OriginPart};
-use glovebox_host::grants::{FileTier, Grants, shared_commands};
+use glovebox_host::grants::{FileTier, shared_commands};
 use glovebox_host::inspect::Inspection;
 use glovebox_pipeline::diagnostic::Diagnostic;
 use glovebox_pipeline::ir::{HandlerKind, Role};
@@ -29,27 +28,6 @@ static HIDDEN: LazyLock<Vec<Entry>> = LazyLock::new(|| {
     let folders = ALWAYS_HIDDEN.into_iter().map(Entry::parse);
     folders.collect::<Result<_, _>>().expect("both are paths of a scope")
 });
-
-/// Returns the wants of the author, narrowed by `wants` in `glovebox.toml`. For a component without a manifest, returns
-/// `wants` alone.
-pub fn wanted(inspection: &Inspection, plugin: Option<&PluginEntry>) -> Grants {
-    let manifest = inspection.manifest.as_ref().map(|manifest| &manifest.wants);
-    let configured = plugin.and_then(|plugin| plugin.wants.as_ref());
-    match (manifest, configured) {
-        (Some(manifest), Some(configured)) => manifest.intersect(configured),
-        (Some(wants), None) | (None, Some(wants)) => wants.clone(),
-        (None, None) => Grants::default(),
-    }
-}
-
-/// Returns the grants on which author and operator agree, before a node narrows them.
-pub fn granted(inspection: &Inspection, plugin: Option<&PluginEntry>) -> Grants {
-    let wants = wanted(inspection, plugin);
-    match plugin {
-        None => wants,
-        Some(plugin) => wants.intersect(plugin.grants.as_ref().unwrap_or(&Grants::default())),
-    }
-}
 
 /// Computes what a node may do.
 pub fn effective(inputs: GrantInputs<'_>) -> Effective {

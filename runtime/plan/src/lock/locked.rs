@@ -1,7 +1,7 @@
 //! One plugin of a lock file: the facts of its bytes, and what author and operator wrote about it.
 
 use super::line::grant_lines;
-use crate::bind::effective::{granted, wanted};
+use super::wants::{granted, wanted};
 use crate::config::{PluginEntry, RuleEntry};
 use glovebox_host::inspect::Inspection;
 use glovebox_pipeline::ir::Role;

@@ -1,11 +1,12 @@
 //! What the commands of a node can reach: never more than the operator grants, and with a strict read scope no other paths,
 //! for every handler.
 
-use crate::bind::effective::{effective, granted};
+use crate::bind::effective::effective;
 use crate::bind::inputs::{Effective, GrantInputs};
 use crate::bind::request::{Holdouts, Place, Request};
 use crate::bind::role::HandlerSource;
 use crate::config::Config;
+use crate::lock::wants::granted;
 use glovebox_host::inspect::{Import, Inspection, Manifest};
 use glovebox_host::interfaces::ImportState;
 use glovebox_pipeline::Source;

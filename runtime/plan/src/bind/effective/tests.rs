@@ -4,8 +4,11 @@
 use super::*;
 use crate::bind::role::HandlerSource;
 use crate::bind::{Holdouts, Request};
+use crate::config::PluginEntry;
 use crate::config::sandbox::SandboxSetting;
+use crate::lock::wants::granted;
 use glovebox_host::call::CommandGrant;
+use glovebox_host::grants::Grants;
 use glovebox_host::inspect::{Import, Manifest};
 use glovebox_host::interfaces::ImportState;
 use glovebox_pipeline::Source;

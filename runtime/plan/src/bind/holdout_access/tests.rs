@@ -1,10 +1,11 @@
 //! Which stages can read hold-outs, and the diagnostics about it: a table over handlers and opt-outs.
 
-use crate::bind::effective::{effective, granted};
+use crate::bind::effective::effective;
 use crate::bind::inputs::{Effective, GrantInputs};
 use crate::bind::request::{Holdouts, Place, Request};
 use crate::bind::role::HandlerSource;
 use crate::config::Config;
+use crate::lock::wants::granted;
 use crate::plan::Capability;
 use crate::plan::HoldoutAccess::{self, Absent, ReadOnly};
 use glovebox_host::inspect::Inspection;

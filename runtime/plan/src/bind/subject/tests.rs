@@ -1,10 +1,11 @@
 //! Which stages are separated from the program that they judge, and how.
 
-use crate::bind::effective::{effective, granted};
+use crate::bind::effective::effective;
 use crate::bind::inputs::{Effective, GrantInputs};
 use crate::bind::request::{Holdouts, Place, Request};
 use crate::bind::role::HandlerSource;
 use crate::config::Config;
+use crate::lock::wants::granted;
 use crate::plan::Separation;
 use glovebox_host::inspect::{Import, Inspection, Manifest};
 use glovebox_host::interfaces::ImportState;
