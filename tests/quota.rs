@@ -130,11 +130,11 @@ fn whoever_attaches_sees_what_a_run_waits_for() {
 fn other_branches_go_on_while_one_waits() {
     let pipeline = "digraph fan {
   start [shape=Mdiamond]; fork [shape=component]; join [shape=tripleoctagon]; done [shape=Msquare]
-  a [prompt=first, allowed_write_paths=\"\"]; b [prompt=second, allowed_write_paths=\"\"]
+  a [prompt=\"task-alpha\", allowed_write_paths=\"\"]; b [prompt=\"task-beta\", allowed_write_paths=\"\"]
   start -> fork; fork -> a -> join; fork -> b -> join; join -> done
 }
 ";
-    let turns = [refused(HOUR).when("first"), success().when("second").after(300), success()];
+    let turns = [refused(HOUR).when("task-alpha"), success().when("task-beta").after(300), success()];
     let bench = Bench::new(pipeline, "anthropic", &turns);
     let mut run = bench.start(&["run", "pipeline.dot", "--run-id", "r", "-q"]);
     until(&bench, || of_kind(&bench, "branch.finished").len() == 1 && of_kind(&bench, "stage.held").len() == 1);
@@ -155,11 +155,11 @@ fn other_branches_go_on_while_one_waits() {
 fn a_canceled_branch_waits_for_nothing() {
     let pipeline = "digraph fan {
   start [shape=Mdiamond]; fork [shape=component, join_policy=first_success]; join [shape=tripleoctagon]; done [shape=Msquare]
-  a [prompt=first, allowed_write_paths=\"\"]; b [prompt=second, allowed_write_paths=\"\"]; gate [shape=hexagon, label=\"go on?\"]
+  a [prompt=\"task-alpha\", allowed_write_paths=\"\"]; b [prompt=\"task-beta\", allowed_write_paths=\"\"]; gate [shape=hexagon, label=\"go on?\"]
   start -> fork; fork -> a -> join; fork -> b -> join; join -> gate; gate -> done [label=\"yes\"]
 }
 ";
-    let turns = [refused(HOUR).when("first"), success().when("second").after(300)];
+    let turns = [refused(HOUR).when("task-alpha"), success().when("task-beta").after(300)];
     let bench = Bench::new(pipeline, "anthropic", &turns);
     bench.with_key(&["run", "pipeline.dot", "--run-id", "r", "--no-input", "-q"]).ends(10);
     assert_eq!((of_kind(&bench, "branch.canceled").len(), of_kind(&bench, "run.paused").len()), (1, 1));
