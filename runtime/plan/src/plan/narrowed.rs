@@ -38,7 +38,7 @@ impl NarrowedGrant {
             (Line::Read(entry), "read" | "list" | "stat" | "read link") => contains(entry),
             (Line::Run(words), "run") => covers_command(words, &refusal.path),
             (Line::Model, "ask the model") => true,
-            (_, "run" | "ask the model") => false,
+            (_, "read" | "list" | "stat" | "read link" | "run" | "ask the model") => false,
             (Line::Write(entry), _) => contains(entry),
             _ => false,
         }
