@@ -306,12 +306,12 @@ fn an_agent_program_answers_by_a_file() {
 #[test]
 fn the_file_of_a_judge_discloses_nothing() {
     const SECRET: &str = "forty-two apples in a wicker basket";
-    let bench = Workbench::with_pipeline(&format!(
-        "digraph g {{\n  start [shape=Mdiamond]; done [shape=Msquare]\n\
+    let bench = Workbench::with_pipeline(
+        "digraph g {\n  start [shape=Mdiamond]; done [shape=Msquare]\n\
          \x20 judge [shape=parallelogram, tool_command=\"sh scripts/scenarios/judge.sh\", status_file=true]\n\
          \x20 build [prompt=\"mend it\", allowed_write_paths=\"out/\"]\n\
-         \x20 start -> judge; judge -> done [condition=\"outcome=success\"]; judge -> build [condition=\"outcome=fail\"]; build -> done\n}}\n"
-    ));
+         \x20 start -> judge; judge -> done [condition=\"outcome=success\"]; judge -> build [condition=\"outcome=fail\"]; build -> done\n}\n",
+    );
     let stated = format!(
         "{{\"outcome\":\"fail\",\"notes\":\"{SECRET}\",\"failure_reason\":\"{SECRET}\",\"preferred_label\":\"{SECRET}\",\"context_updates\":{{\"a\":\"{SECRET}\"}}}}"
     );

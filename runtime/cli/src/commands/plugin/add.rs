@@ -19,6 +19,7 @@ use glovebox_plan::lock::line::Line;
 use glovebox_plan::lock::{Lock, LockedPlugin};
 use glovebox_plan::prepare::project::Project;
 use glovebox_record::LimitSettings;
+use glovebox_workspace::regular_file::{self, Links};
 use std::path::{Path, PathBuf};
 
 /// The folder of the project with the components that were added from other folders.
@@ -106,20 +107,18 @@ impl Place {
 
     fn install(&self, bytes: &[u8]) -> Result<(), Stop> {
         let Some(file) = &self.copy else { return Ok(()) };
-        match std::fs::read(file) {
+        let folder = file.parent().unwrap_or(file);
+        match regular_file::read(file, Links::Within(folder), bytes.len() as u64) {
             Ok(found) if found == bytes => return Ok(()),
-            Ok(_) => {
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => {}
+            _ => {
                 let message = format!("`{}` exists with other bytes: nothing was written", file.display());
                 return Err(
                     Stop::new(Exit::Plugin, message).with_help("remove the file, or update the plugin that uses it")
                 );
             }
-            Err(_) => {}
         }
-        if let Some(folder) = file.parent() {
-            std::fs::create_dir_all(folder)
-                .map_err(|error| Stop::io(format!("create `{}`", folder.display()), &error))?;
-        }
+        std::fs::create_dir_all(folder).map_err(|error| Stop::io(format!("create `{}`", folder.display()), &error))?;
         replaced_file::put(file, bytes)
     }
 }

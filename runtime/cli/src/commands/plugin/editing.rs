@@ -9,6 +9,7 @@ use crate::replaced_file;
 use glovebox_plan::config::{CONFIG_FILE_NAME, Config};
 use glovebox_plan::lock::{LOCK_FILE_NAME, Lock};
 use glovebox_plan::prepare::project::Project;
+use glovebox_workspace::regular_file::{self, Links};
 use std::fs::{File, TryLockError};
 use std::io::{ErrorKind, Write};
 use std::path::Path;
@@ -17,6 +18,8 @@ use std::time::{Duration, Instant};
 
 /// Maximum time to wait for another process that changes the same project.
 const WAIT_MAX: Duration = Duration::from_secs(10);
+/// Maximum size of `glovebox.toml`, in bytes.
+const CONFIG_BYTES_MAX: u64 = 1 << 20;
 /// Time between two attempts to take the lock.
 const POLL: Duration = Duration::from_millis(20);
 
@@ -37,7 +40,7 @@ impl Editing {
         let folder = prepare::read_project(workdir, pipeline)?.config_dir;
         let failed = |error: &std::io::Error| Stop::io(format!("lock `{}`", folder.display()), error);
         // The folder itself is locked, so that no file is left behind.
-        let guard = File::open(&folder).map_err(|error| failed(&error))?;
+        let guard = regular_file::open_folder(&folder).map_err(|error| failed(&error))?;
         let begin = Instant::now();
         loop {
             match guard.try_lock() {
@@ -62,7 +65,7 @@ impl Editing {
     /// Returns the text of `glovebox.toml`, empty if there is none.
     pub fn config_text(&self) -> Result<String, Stop> {
         let file = self.project.config_dir.join(CONFIG_FILE_NAME);
-        match std::fs::read_to_string(&file) {
+        match regular_file::read_text(&file, Links::Within(&self.project.config_dir), CONFIG_BYTES_MAX) {
             Err(error) if error.kind() == ErrorKind::NotFound => Ok(String::new()),
             read => read.map_err(|error| Stop::io(format!("read `{}`", file.display()), &error)),
         }
