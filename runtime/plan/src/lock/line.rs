@@ -31,7 +31,7 @@ pub enum Line {
 }
 
 impl Line {
-    /// Parses a line as [`Line::fmt`] writes it. Every text is a line.
+    /// Parses a line in the form in which it is displayed. Every text is a line.
     pub fn parse(text: &str) -> Self {
         let known = match text {
             "model" => Some(Self::Model),
