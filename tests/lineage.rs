@@ -2,7 +2,7 @@
 
 use crate::workbench::{self, Workbench};
 use serde_json::{Value, json};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 /// A pipeline with three rounds of a stage that adds a line and a stage that reads it. The context contains the number
 /// of the round.
@@ -208,12 +208,19 @@ fn a_fork_that_is_killed_at_any_moment_leaves_a_whole_run_or_none() {
             bench.glovebox(&["rm", "y"]).ends(0);
         }
         bench.glovebox(&["gc"]).ends(0);
-        let mut left = std::fs::read_dir(bench.run_folder(".")).unwrap().flatten();
         // A draft whose process was killed before it had its lock stays for a minute.
-        let is_left = |entry: std::fs::DirEntry| {
-            entry.file_name().to_string_lossy().starts_with(".forking-") && entry.path().join("owner.sqlite").exists()
+        let drafts = || {
+            let entries = std::fs::read_dir(bench.run_folder(".")).unwrap().map(|entry| entry.unwrap());
+            let drafts = entries.filter(|entry| entry.file_name().to_string_lossy().starts_with(".forking-"));
+            drafts.map(|draft| draft.path()).collect::<Vec<_>>()
         };
-        assert!(!left.any(is_left), "{part}");
+        for draft in drafts() {
+            assert!(!draft.join("owner.sqlite").exists(), "{part}: a draft that had its lock is left");
+            let before = std::time::SystemTime::now() - Duration::from_secs(61);
+            std::fs::File::open(&draft).unwrap().set_modified(before).unwrap();
+        }
+        bench.glovebox(&["gc"]).ends(0);
+        assert_eq!(drafts(), [""; 0].map(std::path::PathBuf::from), "{part}");
     }
     assert!(made > 0, "some were killed after the copy");
 }

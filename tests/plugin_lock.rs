@@ -74,6 +74,23 @@ fn what_is_not_as_expected_is_not_added() {
     }
 }
 
+/// The path in `glovebox.toml` may be that of any file of the user.
+#[test]
+fn an_update_replaces_no_file_outside_of_the_project() {
+    let (bench, file) = bench(&reads("0.1.0", r#""src/""#));
+    add(&bench, &file, &["--accept"]).ends(0);
+    let victim = bench.outside().join("victim");
+    std::fs::write(&victim, "mine").unwrap();
+    std::fs::write(&file, reads("0.2.0", r#""src/""#)).unwrap();
+    let config = bench.read("glovebox.toml");
+    for path in [victim.to_str().unwrap(), "src/../../outside/victim"] {
+        bench.write("glovebox.toml", &config.replace("plugins/acme.todo.wasm", path));
+        let update = ["plugin", "update", "acme.todo", "--from", file.to_str().unwrap(), "--accept"];
+        bench.glovebox(&update).ends(6).says("is outside of the project").says("without `--from`");
+        assert_eq!(std::fs::read(&victim).unwrap(), b"mine", "{path}");
+    }
+}
+
 #[test]
 fn a_file_of_the_project_stays_where_it_is_and_other_bytes_are_not_replaced() {
     let (bench, file) = bench(&reads("0.1.0", r#""src/""#));

@@ -38,7 +38,8 @@ impl QuotaHeaders {
         }
         let name = name.to_ascii_lowercase();
         if name == "retry-after" {
-            self.retry_at = seconds(value).and_then(|wait| now.checked_add(wait).ok()).or_else(|| http_date(value));
+            let named = seconds(value).and_then(|wait| now.checked_add(wait).ok()).or_else(|| http_date(value));
+            self.retry_at = self.retry_at.max(named);
         } else if let Some((quota, field)) =
             name.strip_prefix("anthropic-ratelimit-").and_then(|rest| rest.rsplit_once('-'))
         {
@@ -124,6 +125,7 @@ mod tests {
         let none = Value::Null;
         check(&[("Retry-After", "90")], &none, Some("12:01:30"));
         check(&[("retry-after", "1.5")], &none, Some("12:00:01.5"));
+        check(&[("retry-after", "90"), ("retry-after", "soon")], &none, Some("12:01:30"));
         check(&[("retry-after", "Fri, 02 Jan 2026 13:00:00 GMT")], &none, Some("13:00:00"));
         check(&[("anthropic-ratelimit-requests-reset", "2026-01-02T12:00:09Z")], &none, Some("12:00:09"));
         check(&[("anthropic-ratelimit-input-tokens-reset", "2026-01-02T14:00:00+01:00")], &none, Some("13:00:00"));

@@ -97,7 +97,8 @@ pub(super) fn failed(preparation: &Preparation, why: &dyn std::fmt::Display) {
     lock().fail(preparation, why);
 }
 
-/// Lets all templates end after their last jail, and does not wait. A later jail starts a new template.
+/// Lets all templates end after their last jail, and does not wait for that. A later jail starts a new template. A spare helper that
+/// is not used is killed.
 pub fn retire_templates() {
     let mut templates = lock();
     templates.spare = None;

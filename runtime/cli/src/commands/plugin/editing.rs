@@ -25,7 +25,7 @@ const POLL: Duration = Duration::from_millis(20);
 
 /// The project, which no other `glovebox plugin` changes until this value is dropped.
 pub struct Editing {
-    /// The project as it is while nobody else changes it.
+    /// The project, read after the lock was taken.
     pub project: Project,
     _guard: File,
 }
@@ -62,7 +62,7 @@ impl Editing {
         replace(&file, lock).map_err(|error| Stop::io(format!("write `{}`", file.display()), &error))
     }
 
-    /// Returns the text of `glovebox.toml`, empty if there is none.
+    /// Returns the text of `glovebox.toml`, or an empty text if the file does not exist.
     pub fn config_text(&self) -> Result<String, Stop> {
         let file = self.project.config_dir.join(CONFIG_FILE_NAME);
         match regular_file::read_text(&file, Links::Within(&self.project.config_dir), CONFIG_BYTES_MAX) {
@@ -71,7 +71,7 @@ impl Editing {
         }
     }
 
-    /// Replaces `glovebox.toml`. Refuses a text that is no valid configuration, and writes nothing.
+    /// Replaces `glovebox.toml`. If the text is not a valid configuration, returns an error and writes nothing.
     pub fn write_config(&self, text: &str) -> Result<(), Stop> {
         parse_config(text)?;
         replaced_file::put(&self.project.config_dir.join(CONFIG_FILE_NAME), text)

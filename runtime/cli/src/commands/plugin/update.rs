@@ -13,6 +13,7 @@ use crate::terminal::{self, visible};
 use glovebox_plan::lock::growth::{Growth, growth};
 use glovebox_plan::lock::{Lock, LockedPlugin};
 use glovebox_plan::prepare::project::Project;
+use std::path::{Component, Path};
 
 /// Updates one plugin to the bytes of its file, or of another file.
 pub fn update(arguments: &UpdateArguments) -> CommandResult {
@@ -23,6 +24,9 @@ pub fn update(arguments: &UpdateArguments) -> CommandResult {
         return Err(unknown(project, name));
     };
     let installed = project.config_dir.join(&entry.path);
+    if arguments.from.is_some() {
+        refuse_outside(name, &entry.path)?;
+    }
     let source = arguments.from.as_deref().map_or_else(|| PluginSource::File(installed.clone()), PluginSource::parse);
     let (file, bytes) = source.read(project.config.component_bytes(name), arguments.digest)?;
     let inspection = inspect_bytes(&file, &bytes)?;
@@ -63,7 +67,18 @@ fn unknown(project: &Project, name: &str) -> Stop {
     stop.with_help("see the plugins with `glovebox plugin ls`")
 }
 
-/// Refuses other bytes of the same version: whoever locked the version expects the bytes that were reviewed.
+/// Refuses to replace a file outside of the project. A stranger may have written the path into `glovebox.toml`, and it can be that
+/// of any file of the user.
+fn refuse_outside(name: &str, path: &str) -> Result<(), Stop> {
+    if Path::new(path).components().all(|part| matches!(part, Component::Normal(_) | Component::CurDir)) {
+        return Ok(());
+    }
+    let message = format!("the component of `{name}` is outside of the project: `{}`", visible::line(path));
+    let help = "replace the file yourself, then repeat without `--from`";
+    Err(Stop::new(Exit::Policy, message).with_help(help))
+}
+
+/// Refuses other bytes of the same version. The user locked this version after a review of its bytes.
 fn refuse_republished(before: &LockedPlugin, after: &LockedPlugin) -> Result<(), Stop> {
     if before.version.is_none() || before.version != after.version || before.digest == after.digest {
         return Ok(());
