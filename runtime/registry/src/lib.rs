@@ -1,0 +1,1 @@
+//! Plugins in OCI registries.
