@@ -115,3 +115,23 @@ fn in_a_sandbox_a_command_can_lose_only_itself() {
         }
     }
 }
+
+#[test]
+fn no_stage_is_asked_to_repair_a_lost_sandbox_and_its_receipt_proves_nothing() {
+    let bench = Workbench::with_pipeline(
+        "digraph g { start [shape=Mdiamond]; done [shape=Msquare]\n\
+         work [shape=parallelogram, tool_command=\"kill -KILL $PPID; sleep 9\", verifies=true]\n\
+         repair [shape=parallelogram, tool_command=\"echo x >> repaired\"]\n\
+         start -> work; work -> done [condition=\"outcome=success\"]\n\
+         work -> repair [condition=\"outcome=fail\"]; repair -> work }\n",
+    );
+    bench.glovebox(&[RUN, &["--dangerously-no-sandbox"]].concat()).ends(9).says(SAID);
+    assert!(!bench.has("repaired"));
+    let text = bench.run_text("r", "progress.ndjson");
+    let events = text.lines().map(|line| serde_json::from_str::<Value>(line).unwrap()["event"].take());
+    let finished = events.filter(|event| event["kind"] == "stage.finished" && event["node"] == "work");
+    let receipts: Vec<Value> =
+        finished.flat_map(|event| event["receipts"].as_array().cloned().unwrap_or_default()).collect();
+    assert_eq!(receipts.len(), 2, "{receipts:?}");
+    assert!(receipts.iter().all(|receipt| receipt["how"] == "lost" && receipt["code"].is_null()), "{receipts:?}");
+}

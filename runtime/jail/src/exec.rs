@@ -132,23 +132,32 @@ pub enum ExecError {
     },
 }
 
-/// Returns the exit of a command that was canceled before it started.
-pub(crate) fn not_begun(duration: Duration) -> Exit {
-    let nothing = || capture::Capture::new(0).finish(false);
-    Exit {
-        how: CommandEnding::Canceled,
-        code: None,
-        duration,
-        stdout: nothing(),
-        stderr: nothing(),
-        killed: 0,
-        cpu_ms: 0,
-        memory_peak_bytes: 0,
-        processes_peak: None,
-        descriptors_peak: None,
-        file_peak_bytes: None,
-        tmp_bytes: None,
-        over: None,
+impl Exit {
+    /// Creates the exit of a command of which nothing else is known.
+    pub fn unmeasured(how: CommandEnding, duration: Duration) -> Self {
+        let nothing = || capture::Capture::new(0).finish(false);
+        Self {
+            how,
+            code: None,
+            duration,
+            stdout: nothing(),
+            stderr: nothing(),
+            killed: 0,
+            cpu_ms: 0,
+            memory_peak_bytes: 0,
+            processes_peak: None,
+            descriptors_peak: None,
+            file_peak_bytes: None,
+            tmp_bytes: None,
+            over: None,
+        }
+    }
+}
+
+impl ExecError {
+    /// Returns true if the command was started and its result is unknown.
+    pub fn is_lost(&self) -> bool {
+        matches!(self, Self::Survivors { .. } | Self::Killed | Self::Lost(_))
     }
 }
 

@@ -94,6 +94,8 @@ pub enum CommandEnding {
     TimedOut,
     /// Glovebox ended the command because the run was canceled.
     Canceled,
+    /// The sandbox ended under the command, so its result is unknown.
+    Lost,
 }
 
 impl CommandEnding {
@@ -104,6 +106,7 @@ impl CommandEnding {
             Self::Signaled => "signaled",
             Self::TimedOut => "timed-out",
             Self::Canceled => "canceled",
+            Self::Lost => "lost",
         }
     }
 }

@@ -287,6 +287,11 @@ impl Failure {
     pub fn new(class: FailureClass, code: impl Into<FailureCode>, reason: impl Into<String>) -> Self {
         Self { class, code: code.into(), reason: reason.into() }
     }
+
+    /// Returns true if a quota at the provider is used up or the account has no credit. Only the host can give this class and code.
+    pub fn is_of_quota(&self) -> bool {
+        self.class == FailureClass::Budget && self.code == FailureCode::PROVIDER_QUOTA
+    }
 }
 
 /// The outcome of a stage, from its handler or from the host.

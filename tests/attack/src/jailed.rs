@@ -210,7 +210,7 @@ impl Target for JailTarget {
 fn ending(how: CommandEnding) -> Ending {
     match how {
         CommandEnding::Exited => Ending::Exited,
-        CommandEnding::Signaled => Ending::Signaled,
+        CommandEnding::Signaled | CommandEnding::Lost => Ending::Signaled,
         CommandEnding::TimedOut => Ending::TimedOut,
         CommandEnding::Canceled => Ending::Canceled,
     }

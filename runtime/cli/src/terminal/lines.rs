@@ -227,7 +227,7 @@ fn resumed(resumed: &RunResumed) -> String {
             RunResumed { clock_went_back: true, .. } => {
                 "; caches removed, since the clock of this machine was set back"
             }
-            _ => "; caches removed, since an attempt was killed",
+            _ => "; caches removed, since an attempt did not finish",
         };
     }
     text

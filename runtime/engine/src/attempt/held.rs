@@ -5,7 +5,7 @@
 
 use glovebox_host::budget::Account;
 use glovebox_journal::event::{Attempt, StageFinished, Task};
-use glovebox_record::FailureCode;
+use glovebox_record::Failure;
 use glovebox_record::spend::Spend;
 use std::collections::BTreeMap;
 use std::sync::{Mutex, PoisonError};
@@ -17,8 +17,7 @@ pub struct HeldSpending(Mutex<BTreeMap<(Task, u32), Spend>>);
 impl HeldSpending {
     /// Remembers what an attempt has spent, if it failed because of a quota.
     pub(super) fn note(&self, finished: &StageFinished) {
-        let failure = finished.outcome.failure.as_ref();
-        if failure.is_some_and(|failure| failure.code == FailureCode::PROVIDER_QUOTA) {
+        if finished.outcome.failure.as_ref().is_some_and(Failure::is_of_quota) {
             let spent = Spend::new(finished.model.tokens, finished.model.cost);
             self.lock().insert(key(&finished.attempt), spent);
         }

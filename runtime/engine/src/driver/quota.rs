@@ -10,7 +10,7 @@ use super::{Arrival, Driver, Follow, RunError};
 use crate::inbox::Inbox;
 use glovebox_journal::event::{BranchId, Event, HeldStage, Record, StageHeld, StreamKey};
 use glovebox_journal::ports::{ClaimQueue, RunLog, Signals};
-use glovebox_record::{Failure, FailureClass, FailureCode};
+use glovebox_record::Failure;
 use jiff::{SignedDuration, Timestamp};
 
 /// Maximum number of waits of one attempt. A provider that always names a time must not keep a run in a loop.
@@ -39,7 +39,7 @@ impl<J: RunLog + ClaimQueue, S: Signals, F: Follow> Driver<'_, J, S, F> {
         let branch = self.replay.state.branch(&ended.delivery.task.branch);
         let is_needed = !self.replay.state.is_ending() && branch.canceled.is_none() && ended.stop.is_none();
         let is_held = is_needed && !self.is_asked_to_stop();
-        match ended.result.finished.outcome.failure.take_if(|failure| is_held && is_of_quota(failure)) {
+        match ended.result.finished.outcome.failure.take_if(|failure| is_held && failure.is_of_quota()) {
             Some(failure) => Ok(HeldAttempt { ended, failure }),
             None => Err(Arrival::Ended(ended)),
         }
@@ -86,10 +86,4 @@ impl<J: RunLog + ClaimQueue, S: Signals, F: Follow> Driver<'_, J, S, F> {
         let up = at.checked_add(SignedDuration::from_nanos(999_999)).unwrap_or(at);
         glovebox_journal::event::whole_milliseconds(up)
     }
-}
-
-/// Returns true for a failure because a quota at the provider is used up or the account has no credit. Only the host can
-/// give this class and code.
-fn is_of_quota(failure: &Failure) -> bool {
-    failure.class == FailureClass::Budget && failure.code == FailureCode::PROVIDER_QUOTA
 }

@@ -26,7 +26,7 @@ use glovebox_workspace::refusal::escaped;
 use live::LiveCommand;
 use std::borrow::Cow;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 use usage::CommandUsage;
 use wasmtime::Result;
 
@@ -136,7 +136,16 @@ impl Attempt {
         let stored_bytes_max = self.call.limits.command_output_bytes;
         let running = LiveCommand { command: &asked, shown: &shown, stored_bytes_max };
         let (watcher, canceled) = (setting.live.as_ref(), &self.call.canceled);
-        let mut exit = self.call.ticker.while_guest_waits(|| running.run(&jail, watcher, canceled))?;
+        let begin = Instant::now();
+        let mut exit = match self.call.ticker.while_guest_waits(|| running.run(&jail, watcher, canceled)) {
+            Err(problem) if problem.is_lost() => {
+                let receipt = line.lost_receipt(self.exec.next_id(&self.call.id), begin.elapsed(), jail.status());
+                self.call.report(Progress::CommandEnded(shown, receipt.how, receipt.code, receipt.duration_ms));
+                self.exec.receipts.push(receipt);
+                return Err(problem.into());
+            }
+            ended => ended?,
+        };
         shorten(&mut exit.stdout, self.call.limits.command_output_bytes);
         shorten(&mut exit.stderr, self.call.limits.command_output_bytes);
         let mut receipt = line.receipt(self.exec.next_id(&self.call.id), &exit, jail.status());

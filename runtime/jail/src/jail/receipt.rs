@@ -4,7 +4,8 @@
 
 use super::{Jail, JailStatus, program};
 use crate::exec::{Command, Exit};
-use glovebox_record::{DigestedFile, Receipt};
+use glovebox_record::{CommandEnding, DigestedFile, Receipt};
+use std::time::Duration;
 
 /// The part of a receipt that is known before the command starts.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -32,6 +33,11 @@ impl Jail {
 }
 
 impl CommandLine {
+    /// Creates the receipt of a command whose sandbox ended before it. Nothing is known of its result.
+    pub fn lost_receipt(self, id: String, duration: Duration, status: &JailStatus) -> Receipt {
+        self.receipt(id, &Exit::unmeasured(CommandEnding::Lost, duration), status)
+    }
+
     /// Creates the receipt of a command that has ended. `id` must be unique within the run.
     pub fn receipt(self, id: String, exit: &Exit, status: &JailStatus) -> Receipt {
         Receipt {

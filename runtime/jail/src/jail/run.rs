@@ -15,7 +15,7 @@ use super::stores::Stores;
 use super::watchdog::{Peaks, Watchdog};
 use super::{Jail, JailError};
 use crate::exec::pipes::Pipes;
-use crate::exec::{Command, ExecError, Exit, Program, io_error, not_begun, working_directory};
+use crate::exec::{Command, ExecError, Exit, Program, io_error, working_directory};
 use glovebox_jail_helper::wire::{self, CommandEnd, Failure, Reply, Request};
 use glovebox_names::visible;
 use glovebox_record::{CommandEnding, LimitName};
@@ -101,7 +101,7 @@ pub(super) fn run(
 pub(super) fn run_request(jail: &Jail, invocation: Invocation<'_>) -> Result<Exit, ExecError> {
     let begin = Instant::now();
     if invocation.canceled.load(Ordering::Relaxed) {
-        return Ok(not_begun(begin.elapsed()));
+        return Ok(Exit::unmeasured(CommandEnding::Canceled, begin.elapsed()));
     }
     let mut control = jail.control();
     let is_piped = matches!(invocation.streams, Streams::Piped(_));

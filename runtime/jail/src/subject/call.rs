@@ -226,6 +226,7 @@ fn end(exit: &Exit) -> SubjectEnd {
         CommandEnding::Signaled => 128_u8.saturating_add(number),
         CommandEnding::TimedOut => TIMED_OUT,
         CommandEnding::Canceled => 128 + SIGTERM,
+        CommandEnding::Lost => 128 + SIGKILL,
     };
     SubjectEnd { code, note: limit.map(|limit| format!("the program under test reached `limits.{limit}`")) }
 }

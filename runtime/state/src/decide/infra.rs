@@ -23,7 +23,7 @@ pub fn is_of_machine(failure: &Failure) -> bool {
 impl BranchDecision<'_> {
     /// Returns true if an outcome is a failure of the machine and this target would treat it as one of the product.
     pub(super) fn misleads(&self, outcome: &Outcome, target: &FailureTarget) -> bool {
-        outcome.failure.as_ref().is_some_and(is_infra)
+        outcome.failure.as_ref().is_some_and(is_of_machine)
             && match target {
                 FailureTarget::Edge(index) => !self.tells_infra(&self.pipeline.edges[index.0]),
                 FailureTarget::Node(_) => true,

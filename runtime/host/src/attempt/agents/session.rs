@@ -56,6 +56,7 @@ pub(super) struct RunningProgram {
     thread: JoinHandle<ProgramEnd>,
     jail: Arc<Jail>,
     line: CommandLine,
+    begin: Instant,
     gateway: Gateway,
     prompt: String,
     title: String,
@@ -125,6 +126,7 @@ impl ProgramSession {
             thread,
             jail,
             line,
+            begin: Instant::now(),
             gateway,
             prompt: launch.prompt,
             title,
@@ -221,7 +223,7 @@ impl Attempt {
 
     /// Records the receipt, output and conversation of a program that has ended, and returns the last event.
     fn settle(&mut self, running: RunningProgram) -> Result<Event> {
-        let RunningProgram { thread, jail, line, gateway, prompt, title, own_timeout, call: _call, stopped: _stopped } =
+        let RunningProgram { thread, jail, line, begin, gateway, prompt, title, own_timeout, call: _call, stopped: _stopped } =
             running;
         let ended = self.call.ticker.while_guest_waits(|| thread.join());
         gateway.close(self);
@@ -232,7 +234,10 @@ impl Attempt {
         self.keep_output("program.stderr.log", error.kept());
         let exit = match exit {
             Ok(exit) => exit,
-            Err(problem @ (ExecError::Survivors { .. } | ExecError::Killed | ExecError::Lost(_))) => {
+            Err(problem) if problem.is_lost() => {
+                let receipt = line.lost_receipt(self.exec.next_id(&self.call.id), begin.elapsed(), jail.status());
+                self.call.report(Progress::CommandEnded(title, receipt.how, receipt.code, receipt.duration_ms));
+                self.exec.receipts.push(receipt);
                 return Err(Error::new(problem));
             }
             Err(ExecError::NotFound(program)) => {

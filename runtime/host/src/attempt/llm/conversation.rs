@@ -92,6 +92,12 @@ impl Conversation {
             Some(stored) => Turn::from_stored(stored),
             None => self.new_turn(model, request, repeated, options),
         };
+        if let Err(error) = &turn.answered
+            && error.kind == ErrorKind::QuotaExceeded
+            && turn.paid != Usage::default()
+        {
+            self.store_refused(turn.paid);
+        }
         turn.paid = turn.paid.plus(unused);
         if let Ok(answer) = &turn.answered {
             self.threads.entry(request.agent.clone()).or_default().add_answer(answer);
@@ -141,6 +147,15 @@ impl Conversation {
         {
             tracing::warn!(%error, "an answered exchange was not stored");
             self.exchanges = None;
+        }
+    }
+
+    /// Stores the cost of a request that a quota refused.
+    fn store_refused(&mut self, lost: Usage) {
+        if let Some(exchanges) = &mut self.exchanges
+            && let Err(error) = exchanges.keep_refused(lost)
+        {
+            tracing::warn!(%error, "the cost of a refused request was not stored");
         }
     }
 

@@ -10,7 +10,7 @@ use crate::bindings::chat::{Message, Part};
 use crate::bindings::llm::Request;
 use crate::progress::LogLine;
 use crate::stop::Stop;
-use glovebox_jail::exec::{CapturedOutput, Command, ExecError, Exit, Program};
+use glovebox_jail::exec::{CapturedOutput, Command, Exit, Program};
 use glovebox_jail::lazy_jail::LazyJail;
 use glovebox_models::chat::AgentId;
 use glovebox_record::hook::{HookInput, HookResult};
@@ -20,7 +20,7 @@ use glovebox_schema::document;
 use glovebox_workspace::refusal::escaped;
 use serde_json::Value;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 use wasmtime::{Error, Result};
 
 /// Maximum wall time of one hook.
@@ -168,16 +168,20 @@ impl Attempt {
         let line = jail.line(&command);
         self.exec.started += 1;
         let _call = self.call.observer.pulse().tool_call();
+        let begin = Instant::now();
+        let hook = Hook { kind, tool: call.tool(), call: call.id.clone() };
         let mut exit = match self.call.ticker.while_guest_waits(|| jail.run(&command, &self.call.canceled)) {
             Ok(exit) => exit,
-            Err(problem @ (ExecError::Survivors { .. } | ExecError::Killed | ExecError::Lost(_))) => {
+            Err(problem) if problem.is_lost() => {
+                let id = self.exec.next_id(&self.call.id);
+                let receipt = line.lost_receipt(id, begin.elapsed(), jail.status());
+                self.exec.receipts.push(Receipt { hook: Some(hook), ..receipt });
                 return Err(Error::new(problem));
             }
             Err(problem) => return Ok(Err(problem.to_string())),
         };
         shorten(&mut exit.stdout, self.call.limits.command_output_bytes);
         shorten(&mut exit.stderr, self.call.limits.command_output_bytes);
-        let hook = Hook { kind, tool: call.tool(), call: call.id.clone() };
         let receipt =
             Receipt { hook: Some(hook), ..line.receipt(self.exec.next_id(&self.call.id), &exit, jail.status()) };
         self.exec.add(receipt, &exit);

@@ -61,6 +61,8 @@ pub(crate) struct StoredExchange {
 enum ExchangeLine {
     /// The exchange of a turn. It replaces earlier exchanges of this turn and of later turns.
     Turn(u32, Box<StoredExchange>),
+    /// The cost of a request that a quota refused in the middle of its answer.
+    Refused(Usage),
     /// The cost of all exchanges in earlier lines is in a record of the journal.
     Booked,
     /// All exchanges in earlier lines are dropped.
@@ -138,6 +140,7 @@ impl ExchangeLog {
                 self.drop_from(turn as usize);
                 self.stored.push_back(*kept);
             }
+            ExchangeLine::Refused(lost) => self.dropped = self.dropped.plus(lost),
             ExchangeLine::Booked => {
                 self.stored.iter_mut().for_each(|kept| kept.is_booked = true);
                 self.dropped = Usage::default();
@@ -189,6 +192,12 @@ impl ExchangeLog {
         let turn = self.turn;
         self.turn += 1;
         append(&mut self.file, &ExchangeLine::Turn(turn, kept))
+    }
+
+    /// Appends the cost of a request that a quota refused in the middle of its answer. The attempt waits for the quota and is not
+    /// recorded, so the cost is charged when the attempt is executed again.
+    pub(crate) fn keep_refused(&mut self, lost: Usage) -> io::Result<()> {
+        append(&mut self.file, &ExchangeLine::Refused(lost))
     }
 }
 
@@ -360,6 +369,21 @@ mod tests {
         ExchangeLog::drop_all(&mut file(&dir)).unwrap();
         let mut dropped = open(&dir);
         assert_eq!((again(&mut dropped, "a"), dropped.close().input), (None, 10), "only the second");
+    }
+
+    #[test]
+    fn what_a_refused_answer_has_cost_is_counted_until_a_record_has_it() {
+        let (_folder, dir) = folder();
+        let mut first = open(&dir);
+        keep(&mut first, "a");
+        first.keep_refused(Usage { input: 7, ..Usage::default() }).unwrap();
+        drop(first);
+        for _ in 0..2 {
+            let mut repeated = open(&dir);
+            assert_eq!((again(&mut repeated, "a").as_deref(), repeated.take_dropped().input), (Some("to a"), 7));
+        }
+        ExchangeLog::book(&mut file(&dir)).unwrap();
+        assert_eq!(open(&dir).take_dropped(), Usage::default());
     }
 
     #[test]
