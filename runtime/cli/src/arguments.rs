@@ -36,7 +36,7 @@ pub use models::{FakeArguments, ModelsCommand, ModelsListArguments, ModelsTestAr
 pub use parallel::ParallelArguments;
 pub use plugin::{
     AddArguments, EmbedArguments, InspectArguments, ListPluginsArguments, LockArguments, NewPluginArguments,
-    PluginCommand, RemovePluginArguments, UpdateArguments, WitArguments,
+    PluginCommand, RehearseArguments, RemovePluginArguments, UpdateArguments, WitArguments,
 };
 pub use reading::*;
 pub use reports::*;

@@ -21,6 +21,7 @@ mod patch;
 mod pipeline_file;
 mod plan_diff;
 mod prepare;
+mod rehearsal;
 mod replaced_file;
 mod replan;
 mod runs;
@@ -125,6 +126,9 @@ fn dispatch(command: Command) -> CommandResult {
         Command::Plugin { command: PluginCommand::Update(arguments) } => commands::plugin::update::update(&arguments),
         Command::Plugin { command: PluginCommand::Remove(arguments) } => commands::plugin::remove::remove(&arguments),
         Command::Plugin { command: PluginCommand::Ls(arguments) } => commands::plugin::list::list(&arguments),
+        Command::Plugin { command: PluginCommand::Rehearse(arguments) } => {
+            commands::plugin::rehearse::rehearse(&arguments)
+        }
         Command::Plugin { command: PluginCommand::New(arguments) } => commands::new_plugin::new(&arguments),
         Command::Plugin { command: PluginCommand::Wit(arguments) } => commands::new_plugin::wit(&arguments),
         Command::Plugin { command: PluginCommand::EmbedManifest(arguments) } => {

@@ -24,13 +24,13 @@ pub use problem::{BindClass, BindErrors};
 
 use crate::components::{Catalog, PluginFile, PluginProblem};
 use crate::config::{Config, HistorySetting, PluginEntry, is_plugin_name};
-use crate::lock::wants::granted;
+use crate::lock::wants::{granted, wanted};
 use crate::lock::{Lock, LockedPlugin};
 use crate::plan::capability::MachineFolder;
 use crate::plan::narrowed::NarrowedGrant;
 use crate::plan::{
     Binding, BoundComponent, Confinement, HostCapability, OperatorBounds, Plan, PlanFindings, PlannedChecks,
-    PlannedCommands, PlannedFolders, PlannedModels, SandboxPlan,
+    PlannedCommands, PlannedFolders, PlannedModels, SandboxPlan, Want,
 };
 use effective::effective;
 use foldhash::fast::RandomState;
@@ -366,6 +366,8 @@ impl<'a> Binder<'a> {
             diagnostics,
         } = effective(inputs);
         grants.sort();
+        let wanted = source.plugin.map(|plugin| wanted(component.inspection(), Some(plugin)));
+        let wants = wanted.map(|wanted| Want::of_plugin(&wanted, &granted)).unwrap_or_default();
         let binding = Binding {
             handler: source.name.to_owned(),
             digest: component.inspection().digest,
@@ -386,6 +388,7 @@ impl<'a> Binder<'a> {
             servers,
             grants,
             narrowed: self.narrowed(source),
+            wants,
         };
         Some((binding, diagnostics))
     }

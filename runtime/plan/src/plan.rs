@@ -23,7 +23,7 @@ mod shared;
 mod tool_server;
 mod verify;
 
-pub use binding::{Binding, BoundComponent, CommandAccess, HoldoutAccess, HookTexts, PlannedProgram, Separation};
+pub use binding::{Binding, BoundComponent, CommandAccess, HoldoutAccess, HookTexts, PlannedProgram, Separation, Want};
 pub use capability::Capability;
 pub use capability_set::{CapabilitySet, PlanCapabilities, reached};
 pub use egress::{Egress, EgressSink, EgressSource, PlanEgress};
@@ -31,7 +31,7 @@ pub use holdout_readers::{HoldoutPlan, HoldoutReader};
 pub use models::{ChosenModel, PlanAsks, PlanModel, PlannedModel};
 pub use origin::{Grant, GrantField, Origin, OriginPart};
 pub use parallel::{PlanChild, PlanParallel, PlanSupervision};
-pub use print::{CapabilityLists, PlanComponent, PlanExec, PlanFile, PlanNode, PlanOrigin, PlanUnlocked};
+pub use print::{CapabilityLists, PlanComponent, PlanExec, PlanFile, PlanNode, PlanOrigin, PlanUnlocked, PlanWant};
 pub use recovery::{NodeRecovery, PlanRecovery, PlannedRecovery};
 pub use sandbox::{
     Confinement, HostCapability, PlanSandbox, PolicyKind, PolicyProblem, SandboxPlan, TIER_NONE, TIER_UNAVAILABLE,

@@ -1,5 +1,6 @@
 //! The command line of `glovebox plugin`, as one table.
 
+use super::ProjectArguments;
 use clap::{Args, Subcommand};
 use glovebox_record::Digest;
 use std::path::PathBuf;
@@ -19,6 +20,8 @@ pub enum PluginCommand {
     Remove(RemovePluginArguments),
     /// List the plugins of the project, and whether each is as it was locked
     Ls(ListPluginsArguments),
+    /// Find the smallest grants with which a plugin does the same work
+    Rehearse(RehearseArguments),
     /// Write a plugin's crate: a handler in Rust, its test, the SDK and the WIT package
     New(NewPluginArguments),
     /// Write the WIT package of plugins, for tools of other languages
@@ -123,6 +126,29 @@ pub struct UpdateArguments {
     /// The project whose plugin is updated
     #[arg(long, value_name = "D", default_value = ".")]
     pub workdir: PathBuf,
+}
+
+/// `glovebox plugin rehearse`.
+#[derive(Debug, Args)]
+pub struct RehearseArguments {
+    /// Name of the plugin
+    pub name: String,
+    /// The pipeline that is run, a DOT file; default: `pipeline.dot` of the project, else its only DOT file
+    pub file: Option<PathBuf>,
+    #[command(flatten)]
+    pub project: ProjectArguments,
+    /// Answer model calls from this script (TOML) in each run
+    #[arg(long, value_name = "F", conflicts_with = "ask_models")]
+    pub script: Option<PathBuf>,
+    /// Ask the models of the project in each run; default: answers are simulated
+    #[arg(long)]
+    pub ask_models: bool,
+    /// Maximum number of runs
+    #[arg(long = "runs", value_name = "N", default_value_t = 200)]
+    pub runs_max: usize,
+    /// Print one JSON document
+    #[arg(long)]
+    pub json: bool,
 }
 
 /// `glovebox plugin remove`.

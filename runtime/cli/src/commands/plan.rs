@@ -16,7 +16,7 @@ use glovebox_plan::plan::compare::{PlanDiff, additions, compare};
 use glovebox_plan::plan::deny::{Denied, Deny, denied};
 use glovebox_plan::plan::{
     CapabilityLists, Confinement, HoldoutPlan, Plan, PlanChild, PlanComponent, PlanEgress, PlanFile, PlanModel,
-    PlanNode, PlanParallel, PlanRecovery, PlanSupervision, SandboxPlan,
+    PlanNode, PlanParallel, PlanRecovery, PlanSupervision, PlanWant, SandboxPlan,
 };
 use glovebox_plan::prepare::binding::{self, Purpose, Request};
 use glovebox_plan::prepare::trust::{self, Wanted};
@@ -334,6 +334,10 @@ fn render_node(node: &PlanNode<'_>, is_unlocked: bool) -> String {
     }
     if component.workdir != "." {
         text.push_str(&format!("  {:<8} {}\n", "starts", visible::line(&component.workdir)));
+    }
+    for PlanWant { want, granted } in &component.wants {
+        let granted = if *granted { "granted" } else { "not granted, or not all of it" };
+        text.push_str(&format!("  {:<8} {}: {granted}\n", "wants", visible::line(want)));
     }
     for origin in component.origins.iter().filter(|_| !component.first_party) {
         text.push_str(&format!(

@@ -5,6 +5,7 @@ mod editing;
 pub mod list;
 pub mod lock;
 mod now;
+pub mod rehearse;
 pub mod remove;
 mod source;
 pub mod update;

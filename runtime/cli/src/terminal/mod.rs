@@ -36,6 +36,7 @@ use glovebox_state::evidence::configuration::NewConfiguration;
 use std::fmt;
 use std::io::{IsTerminal, Write};
 use std::panic::PanicHookInfo;
+use std::sync::atomic::{AtomicBool, Ordering};
 use tracing::{Event, Level, Subscriber};
 use tracing_subscriber::EnvFilter;
 use tracing_subscriber::fmt::format::Writer;
@@ -119,8 +120,30 @@ pub fn print_json_line(document: &impl serde::Serialize) -> Result<(), Stop> {
     Ok(())
 }
 
+/// While a value of this type lives, [`say`] writes nothing.
+pub struct Silence(());
+
+static SILENT: AtomicBool = AtomicBool::new(false);
+
+impl Silence {
+    /// Begins the silence.
+    pub fn begin() -> Self {
+        SILENT.store(true, Ordering::Relaxed);
+        Self(())
+    }
+}
+
+impl Drop for Silence {
+    fn drop(&mut self) {
+        SILENT.store(false, Ordering::Relaxed);
+    }
+}
+
 /// Writes a message to stderr.
 pub fn say(text: impl fmt::Display) {
+    if SILENT.load(Ordering::Relaxed) {
+        return;
+    }
     // A message is written in one call, because other threads write to stderr too.
     let text = text.to_string();
     let mut stderr = std::io::stderr().lock();

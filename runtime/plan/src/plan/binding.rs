@@ -6,9 +6,10 @@ use super::capability::MachineFolder;
 use super::narrowed::NarrowedGrant;
 use super::origin::Grant;
 use super::tool_server::BoundServer;
+use crate::lock::line::{Line, grant_lines};
 use glovebox_host::call::CommandGrant;
 use glovebox_host::component::Component;
-use glovebox_host::grants::FileTier;
+use glovebox_host::grants::{FileTier, Grants};
 use glovebox_host::inspect::Inspection;
 use glovebox_pipeline::ir::Role;
 use glovebox_pipeline::ir::holdouts::Writes;
@@ -60,6 +61,31 @@ pub struct Binding {
     pub grants: Vec<Grant>,
     /// Grants of the lock file that the operator took back. Empty for a built-in component.
     pub narrowed: Vec<NarrowedGrant>,
+    /// What the author wants. Empty for a built-in component.
+    pub wants: Vec<Want>,
+}
+
+/// What the author of a plugin wants, beside what the operator grants.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Want {
+    /// One line of the wants.
+    pub line: Line,
+    /// True if the operator grants all of it.
+    pub is_granted: bool,
+}
+
+impl Want {
+    /// Compares the wants of a plugin with what it gets.
+    pub fn of_plugin(wants: &Grants, granted: &Grants) -> Vec<Self> {
+        let lines = |grants: &Grants| -> Vec<Line> {
+            let lines = grant_lines(grants, Role::Builder);
+            let lines = lines.iter().map(|line| Line::parse(line));
+            lines.filter(|line| !matches!(line, Line::Filesystem(FileTier::None) | Line::Limit(..))).collect()
+        };
+        let granted = lines(granted);
+        let is_granted = |line: &Line| granted.iter().any(|granted| granted.covers(line));
+        lines(wants).into_iter().map(|line| Self { is_granted: is_granted(&line), line }).collect()
+    }
 }
 
 /// The agent program of a node, with the operator's settings for it.

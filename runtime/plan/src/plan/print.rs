@@ -399,8 +399,20 @@ pub struct PlanComponent<'a> {
     pub workdir: String,
     /// Limits of one attempt, by name.
     pub limits: BTreeMap<&'static str, u64>,
+    /// What the author of a plugin wants, sorted; absent for a built-in component.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub wants: Vec<PlanWant>,
     /// The origins of all grants, sorted.
     pub origins: Vec<PlanOrigin>,
+}
+
+/// What the author of a plugin wants.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct PlanWant {
+    /// The want, such as `read src/`.
+    pub want: String,
+    /// True if the operator grants all of it.
+    pub granted: bool,
 }
 
 /// The origin of a grant.
@@ -435,6 +447,11 @@ fn plan_component(binding: &Binding) -> PlanComponent<'_> {
         hidden: binding.scope.hidden.iter().map(ToString::to_string).collect(),
         workdir: binding.command_access.workdir.to_string(),
         limits: binding.limits.iter().map(|(name, value)| (name.as_str(), value)).collect(),
+        wants: binding
+            .wants
+            .iter()
+            .map(|want| PlanWant { want: want.line.to_string(), granted: want.is_granted })
+            .collect(),
         origins,
     }
 }

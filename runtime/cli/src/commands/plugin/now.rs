@@ -22,6 +22,12 @@ pub struct PluginNow<'a> {
     pub agreement: Option<Agreement<'a>>,
 }
 
+/// Returns the error for a name that `glovebox.toml` does not have.
+pub fn unknown(name: &str) -> Stop {
+    let stop = Stop::new(Exit::Usage, format!("`{}` is not a plugin of this project", visible::line(name)));
+    stop.with_help("see the plugins with `glovebox plugin ls`")
+}
+
 /// Returns all plugins and rule plugins of a project, in the order of their names.
 pub fn plugins_now(project: &Project) -> Result<Vec<PluginNow<'_>>, Stop> {
     let mut found = Vec::new();

@@ -2,7 +2,7 @@
 
 use super::editing::Editing;
 use super::inspect_bytes;
-use super::now::plugin_now;
+use super::now::{self, plugin_now};
 use super::source::PluginSource;
 use crate::arguments::UpdateArguments;
 use crate::exit::{CommandResult, Exit, Stop};
@@ -63,8 +63,7 @@ fn unknown(project: &Project, name: &str) -> Stop {
         return stop
             .with_help("inspect it with `glovebox plugin inspect`, then agree to it with `glovebox plugin lock`");
     }
-    let stop = Stop::new(Exit::Usage, format!("`{shown}` is not a plugin of this project"));
-    stop.with_help("see the plugins with `glovebox plugin ls`")
+    now::unknown(name)
 }
 
 /// Refuses to replace a file outside of the project. A stranger may have written the path into `glovebox.toml`, and it can be that

@@ -223,8 +223,18 @@ impl Attempt {
 
     /// Records the receipt, output and conversation of a program that has ended, and returns the last event.
     fn settle(&mut self, running: RunningProgram) -> Result<Event> {
-        let RunningProgram { thread, jail, line, begin, gateway, prompt, title, own_timeout, call: _call, stopped: _stopped } =
-            running;
+        let RunningProgram {
+            thread,
+            jail,
+            line,
+            begin,
+            gateway,
+            prompt,
+            title,
+            own_timeout,
+            call: _call,
+            stopped: _stopped,
+        } = running;
         let ended = self.call.ticker.while_guest_waits(|| thread.join());
         gateway.close(self);
         let Ok(ProgramEnd { exit, reading, output, error }) = ended else {
