@@ -5,7 +5,7 @@
 use crate::attempt::Attempt;
 use crate::bindings::ProvidedPre;
 use crate::inspect::Inspection;
-use crate::interfaces::ImportState;
+use crate::interfaces::{ImportState, is_export, newer_export, release};
 pub use crate::load_error::LoadError;
 use glovebox_record::{Digest, Limits};
 
@@ -42,6 +42,7 @@ impl Component {
 /// Checks that a component is a handler that this host can run: its imports, its number of instances and the exported stage. Only the
 /// bytes are used. All missing imports are reported together.
 pub fn check_handler(inspection: &Inspection) -> Result<(), LoadError> {
+    refuse_newer(inspection)?;
     let refused: Vec<_> = inspection.imports.iter().filter(|i| i.state != ImportState::Provided).cloned().collect();
     if !refused.is_empty() {
         return Err(LoadError::Imports(refused));
@@ -50,8 +51,21 @@ pub fn check_handler(inspection: &Inspection) -> Result<(), LoadError> {
     if inspection.core_instances > limit {
         return Err(LoadError::TooManyInstances { count: inspection.core_instances, limit });
     }
-    if !inspection.exports.iter().any(|export| export.starts_with("glovebox:plugin/stage@")) {
+    if !inspection.exports.iter().any(|export| is_export(export, "stage")) {
         return Err(LoadError::NoStage(inspection.exports.clone()));
     }
     Ok(())
+}
+
+/// Refuses a component that was built against a later version of the plugin interface. Names the latest version that it needs.
+pub(crate) fn refuse_newer(inspection: &Inspection) -> Result<(), LoadError> {
+    let imports = inspection.imports.iter().filter_map(|import| match &import.state {
+        ImportState::Newer { needed, .. } => Some(needed.as_str()),
+        _ => None,
+    });
+    let exports = inspection.exports.iter().filter_map(|export| newer_export(export));
+    match imports.chain(exports).max_by_key(|version| release(version)) {
+        Some(needed) => Err(LoadError::TooNew { needed: needed.to_owned() }),
+        None => Ok(()),
+    }
 }

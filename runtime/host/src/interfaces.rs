@@ -16,6 +16,13 @@ pub enum ImportState {
         /// The version that the host provides.
         provided: String,
     },
+    /// The component was built against a later version of the plugin interface.
+    Newer {
+        /// The version that the component needs.
+        needed: String,
+        /// The version that the host provides.
+        provided: &'static str,
+    },
     /// The interface is known, and no component ever gets it.
     Denied {
         /// The reason, and an alternative.
@@ -25,9 +32,14 @@ pub enum ImportState {
     Unknown,
 }
 
+/// The package of the plugin interface.
+const PLUGIN_PACKAGE: &str = "glovebox:plugin";
+/// The version of the plugin interface that the host provides.
+pub const PLUGIN_VERSION: &str = "0.1.0";
+
 /// Provided interfaces without versions: those in `wit/`, and the part of WASI that Rust's `std` imports.
 const PROVIDED: &[(&str, &str, &[&str])] = &[
-    ("glovebox:plugin", "0.1.0", &["types", "chat", "files", "control", "llm", "exec", "tools", "agents"]),
+    (PLUGIN_PACKAGE, PLUGIN_VERSION, &["types", "chat", "files", "control", "llm", "exec", "tools", "agents"]),
     (
         "wasi:cli",
         WASI,
@@ -66,6 +78,9 @@ pub fn state_of(import: &str) -> ImportState {
     if let Some((_, reason)) = DENIED.iter().find(|(name, _)| *name == path || *name == package) {
         return ImportState::Denied { reason };
     }
+    if package == PLUGIN_PACKAGE && is_newer(version) {
+        return ImportState::Newer { needed: version.to_owned(), provided: PLUGIN_VERSION };
+    }
     let interface = path.split_once('/').map_or("", |(_, interface)| interface);
     let row = PROVIDED.iter().find(|(name, _, interfaces)| *name == package && interfaces.contains(&interface));
     match row {
@@ -73,6 +88,35 @@ pub fn state_of(import: &str) -> ImportState {
         Some((_, provided, _)) if track(provided) == track(version) => ImportState::Provided,
         Some((_, provided, _)) => ImportState::OtherVersion { provided: (*provided).to_owned() },
     }
+}
+
+/// Returns true if a component that exports this interface is one for this host. An interface in another version is not.
+pub fn is_export(export: &str, interface: &str) -> bool {
+    let version = export.strip_prefix(PLUGIN_PACKAGE).and_then(|rest| rest.strip_prefix('/')).and_then(|rest| {
+        let (name, version) = rest.split_once('@')?;
+        (name == interface).then_some(version)
+    });
+    version.is_some_and(|version| {
+        track(version).is_some() && track(version) == track(PLUGIN_VERSION) && !is_newer(version)
+    })
+}
+
+/// Returns the version of the plugin interface to which an export belongs, if it is later than that of the host.
+pub fn newer_export(export: &str) -> Option<&str> {
+    let (_, version) = export.strip_prefix(PLUGIN_PACKAGE)?.split_once('@')?;
+    is_newer(version).then_some(version)
+}
+
+/// Returns true if a version of the plugin interface is later than that of the host. A version that cannot be read is not.
+fn is_newer(version: &str) -> bool {
+    release(version) > release(PLUGIN_VERSION)
+}
+
+/// Returns the three numbers of a version, without those of a pre-release. `None` for any other text.
+pub fn release(version: &str) -> Option<[u64; 3]> {
+    let release = version.split(['-', '+']).next()?;
+    let numbers: Vec<u64> = release.split('.').map(|part| part.parse().ok()).collect::<Option<_>>()?;
+    numbers.try_into().ok()
 }
 
 /// Returns the part of a version that must match: the major version, `0.minor`, or the whole version `0.0.patch`. `None` for pre-releases.
@@ -98,6 +142,7 @@ mod tests {
         let check = |import: &str, expected: &str| {
             let state = match state_of(import) {
                 ImportState::Provided => "provided".to_owned(),
+                ImportState::Newer { needed, .. } => format!("newer {needed}"),
                 ImportState::OtherVersion { provided } => provided,
                 ImportState::Denied { reason } => reason[..10].to_owned(),
                 ImportState::Unknown => "unknown".to_owned(),
@@ -105,8 +150,11 @@ mod tests {
             assert_eq!(state, expected, "{import}");
         };
         check("glovebox:plugin/control@0.1.0", "provided");
-        check("glovebox:plugin/control@0.1.7", "provided");
-        check("glovebox:plugin/control@0.2.0", "0.1.0");
+        check("glovebox:plugin/control@0.1.7", "newer 0.1.7");
+        check("glovebox:plugin/later@0.2.0", "newer 0.2.0");
+        check("glovebox:plugin/later@1.0.0-rc.1", "newer 1.0.0-rc.1");
+        check("glovebox:plugin/control@0.0.9", "0.1.0");
+        check("glovebox:plugin/control@9", "0.1.0");
         check("glovebox:plugin/control@0.1.0-rc.1", "0.1.0");
         check("glovebox:plugin/agents@0.1.0", "provided");
         check("glovebox:plugin/human@0.1.0", "questions ");

@@ -1,7 +1,7 @@
 //! Why a component cannot be loaded, and how to fix it.
 
 use crate::inspect::{Import, InspectError};
-use crate::interfaces::ImportState;
+use crate::interfaces::{ImportState, PLUGIN_VERSION};
 
 /// Why a component cannot be loaded.
 #[derive(Debug, thiserror::Error)]
@@ -23,6 +23,12 @@ pub enum LoadError {
     /// The component exports no stage. The list contains its exports.
     #[error("the component exports no `glovebox:plugin/stage@0.1.0`, so it cannot be a handler; it exports {}", exports_text(.0))]
     NoStage(Vec<String>),
+    /// The component was built against a later version of the plugin interface.
+    #[error("the component needs `glovebox:plugin` {needed}, and this host has {PLUGIN_VERSION}")]
+    TooNew {
+        /// The version that the component needs.
+        needed: String,
+    },
     /// The component exports no rules. The list contains its exports.
     #[error("the component exports no `glovebox:plugin/graph-rules@0.1.0`, so it has no rules; it exports {}", exports_text(.0))]
     NoRules(Vec<String>),
@@ -65,6 +71,10 @@ impl LoadError {
             )),
             Self::Inspect(error) => error.help(),
             Self::Imports(refused) => imports_help(refused),
+            Self::TooNew { needed } => Some(format!(
+                "install a Glovebox with `glovebox:plugin` {needed} (`glovebox version` names the version of a program), or build the \
+                 component against {PLUGIN_VERSION}: `glovebox plugin wit DIR`"
+            )),
             Self::NoStage(_) => Some(
                 "build it for a world of `wit/` that exports `stage`: `handler`, `agent` or `verifier`; components of the world \
                  `rules` belong under `[rules]` in glovebox.toml"
@@ -101,6 +111,7 @@ fn imports_text(imports: &[Import]) -> String {
     let line = |import: &Import| {
         let reason = match &import.state {
             ImportState::Provided => "provided".to_owned(),
+            ImportState::Newer { provided, .. } => format!("this host has the earlier version {provided}"),
             ImportState::OtherVersion { provided } => format!("this host has version {provided}"),
             ImportState::Denied { reason } => (*reason).to_owned(),
             ImportState::Unknown => "unknown to this host".to_owned(),

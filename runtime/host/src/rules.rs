@@ -4,10 +4,11 @@
 //! new store with a deadline and with bounds on memory and on the length of the result. Texts of a rule plugin are untrusted, and the
 //! caller checks them.
 
-use crate::component::LoadError;
+use crate::component::{LoadError, refuse_newer};
 use crate::ending::{self, ErrorContext};
 use crate::host::Host;
 use crate::inspect::Inspection;
+use crate::interfaces::is_export;
 use crate::limiter::Meter;
 use crate::probe::HostcallSizeError;
 use crate::stop::Stop;
@@ -27,7 +28,7 @@ mod contract {
 pub use contract::exports::glovebox::plugin::graph_rules::Finding;
 
 /// The interface that a rule plugin exports.
-const EXPORTED: &str = "glovebox:plugin/graph-rules@";
+const EXPORTED: &str = "graph-rules";
 /// The only interface that a rule plugin may import: types, without a function.
 const TYPES: &str = "glovebox:plugin/types@0.1.0";
 
@@ -72,6 +73,7 @@ impl Host {
 
 /// Checks that a component exports rules and imports no function.
 pub fn check(inspection: &Inspection) -> Result<(), LoadError> {
+    refuse_newer(inspection)?;
     let imports = inspection.imports.iter().map(|import| &import.name);
     let imports: Vec<String> = imports.filter(|name| *name != TYPES).cloned().collect();
     if !imports.is_empty() {
@@ -81,7 +83,7 @@ pub fn check(inspection: &Inspection) -> Result<(), LoadError> {
     if inspection.core_instances > limit {
         return Err(LoadError::TooManyInstances { count: inspection.core_instances, limit });
     }
-    if !inspection.exports.iter().any(|export| export.starts_with(EXPORTED)) {
+    if !inspection.exports.iter().any(|export| is_export(export, EXPORTED)) {
         return Err(LoadError::NoRules(inspection.exports.clone()));
     }
     Ok(())

@@ -117,7 +117,7 @@ proptest! {
 fn all_that_is_wrong_with_imports_is_told_at_once() {
     let host = Host::new(HostConfig::in_process(None, 1)).unwrap();
     let names = [
-        "glovebox:plugin/control@0.2.0",
+        "glovebox:plugin/control@0.0.9",
         "glovebox:plugin/human@0.1.0",
         "glovebox:plugin/control@0.1.0",
         "wasi:http/outgoing-handler@0.2.6",
@@ -129,13 +129,35 @@ fn all_that_is_wrong_with_imports_is_told_at_once() {
     assert_eq!(refused.len(), 4);
     let text = error.to_string();
     for line in [
-        "`glovebox:plugin/control@0.2.0`: this host has version 0.1.0",
+        "`glovebox:plugin/control@0.0.9`: this host has version 0.1.0",
         "`glovebox:plugin/human@0.1.0`: questions to a person are not provided in this version",
         "`wasi:http/outgoing-handler@0.2.6`: components have no network",
         "`acme:secret/store@1.0.0`: unknown to this host",
     ] {
         assert!(text.contains(line), "{text}");
     }
+}
+
+#[test]
+fn a_component_for_a_later_interface_is_told_which_version_it_needs() {
+    let host = Host::new(HostConfig::in_process(None, 1)).unwrap();
+    let check = |component: &str, needed: &str| {
+        let error = host.load(&wat::parse_str(component).unwrap()).err().unwrap();
+        assert_eq!(
+            error.to_string(),
+            format!("the component needs `glovebox:plugin` {needed}, and this host has 0.1.0")
+        );
+        let help = error.help().unwrap();
+        assert!(help.contains(&format!("install a Glovebox with `glovebox:plugin` {needed}")), "{help}");
+    };
+    let import = |name: &str| format!("(import \"glovebox:plugin/{name}\" (instance))");
+    let export = |name: &str| format!("(instance $i) (export \"glovebox:plugin/{name}\" (instance $i))");
+    check(&format!("(component {})", import("files@0.2.0")), "0.2.0");
+    check(&format!("(component {}{})", import("later@0.1.3"), import("wasi@0.1.1")), "0.1.3");
+    check(&format!("(component {}{})", import("files@0.1.0"), export("stage@1.0.0")), "1.0.0");
+    let older = format!("(component {})", export("stage@0.0.9"));
+    let error = host.load(&wat::parse_str(older).unwrap()).err().unwrap();
+    assert!(matches!(error, LoadError::NoStage(_)), "{error}");
 }
 
 #[test]

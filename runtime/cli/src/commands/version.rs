@@ -4,6 +4,7 @@ use crate::arguments::VersionArguments;
 use crate::builtins::BUILTINS;
 use crate::exit::{CommandResult, Exit};
 use crate::terminal;
+use glovebox_host::interfaces::PLUGIN_VERSION;
 use glovebox_record::Digest;
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -17,7 +18,7 @@ pub struct Version {
     /// Version of the program.
     version: &'static str,
     /// Name and version of the WIT package for plugins.
-    plugin_package: &'static str,
+    plugin_package: String,
     /// Version of the journal's record format.
     event_schema: u32,
     /// The built-in components.
@@ -43,7 +44,7 @@ pub fn version(arguments: &VersionArguments) -> CommandResult {
     let version = Version {
         schema_version: 1,
         version: env!("CARGO_PKG_VERSION"),
-        plugin_package: "glovebox:plugin@0.1.0",
+        plugin_package: format!("glovebox:plugin@{PLUGIN_VERSION}"),
         event_schema: glovebox_journal::event::SCHEMA_VERSION,
         components,
     };

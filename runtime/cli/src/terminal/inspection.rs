@@ -49,6 +49,9 @@ fn import_line(import: &Import) -> String {
     let name = visible::line(&import.name);
     match &import.state {
         ImportState::Provided => name.into_owned(),
+        ImportState::Newer { provided, .. } => {
+            format!("{name} (not linked: this host has the earlier version {provided})")
+        }
         ImportState::OtherVersion { provided } => format!("{name} (not linked: this host has version {provided})"),
         ImportState::Denied { reason } => format!("{name} (never granted: {reason})"),
         ImportState::Unknown => format!("{name} (unknown to this host)"),
