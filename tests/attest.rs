@@ -161,10 +161,10 @@ fn a_file_that_another_key_signed_or_nobody_does_not_hold() {
     broken("vnd.in-toto+json", "json", "its payload is `application/json`");
     broken("\"payload\":\"ey", "\"payload\":\"fy", "it was changed after it was signed");
     broken("\"payload\":\"ey", "\"payload\":\"-y", "its payload is not base64");
-    broken("\"keyid\"", "\"key\"", "it is not an attestation");
-    broken("\"signatures\":[", "\"signatures\":[], \"s\":[", "it is not an attestation");
+    broken("\"keyid\"", "\"key\"", "it is not a signed document");
+    broken("\"signatures\":[", "\"signatures\":[], \"s\":[", "it is not a signed document");
     fs::write(attested.file(), "").unwrap();
-    attested.verify(&[]).ends(11).says("it is not an attestation");
+    attested.verify(&[]).ends(11).says("it is not a signed document");
     fs::remove_file(attested.file()).unwrap();
     attested.verify(&[]).ends(2).says("read the attestation");
 }
@@ -176,7 +176,7 @@ fn keys_that_a_stage_or_another_user_could_read_are_refused() {
     attested.attest(&[]).ends(6).says("others can read or change the key").says("chmod 600");
     fs::set_permissions(attested.key("key"), PermissionsExt::from_mode(0o600)).unwrap();
     fs::copy(attested.key("key"), attested.bench.project().join("key")).unwrap();
-    attested.bench.glovebox(&["attest", "r", "--key", "key"]).ends(6).says("lies in the project of the run");
+    attested.bench.glovebox(&["attest", "r", "--key", "key"]).ends(6).says("lies in the project, so its stages could");
     fs::remove_file(attested.bench.project().join("key")).unwrap();
     fs::hard_link(attested.key("key"), attested.bench.project().join("key")).unwrap();
     attested.attest(&[]).ends(6).says("has a second name (a hard link)");

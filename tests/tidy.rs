@@ -135,7 +135,7 @@ fn dependencies(manifest: &str) -> BTreeSet<String> {
 }
 
 /// The crates of this workspace, each with the crates that it may use.
-const MAY_USE: [(&str, &str); 25] = [
+const MAY_USE: [(&str, &str); 26] = [
     ("runtime/names", ""),
     ("runtime/schema", ""),
     ("runtime/record", "names"),
@@ -148,11 +148,12 @@ const MAY_USE: [(&str, &str); 25] = [
     ("runtime/state", "journal names pipeline record"),
     ("runtime/models", "record schema"),
     ("runtime/host", "jail models names record schema workspace"),
-    ("runtime/plan", "host jail models names pipeline record workspace"),
+    ("runtime/signing", "names record"),
+    ("runtime/plan", "host jail models names pipeline record signing workspace"),
     ("runtime/engine", "host jail journal models names pipeline plan record state workspace"),
     (
         "runtime/cli",
-        "attack drawing engine fake-llm host jail journal models names ordinary pipeline plan record state workspace",
+        "attack drawing engine fake-llm host jail journal models names ordinary pipeline plan record signing state workspace",
     ),
     ("tests/attack", "host hostile jail record workspace"),
     ("tests/attack/hostile", ""),

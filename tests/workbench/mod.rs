@@ -85,6 +85,7 @@ pub(crate) fn glovebox_in(folder: &Path) -> Command {
     }
     let cache = Path::new(env!("CARGO_TARGET_TMPDIR")).join("component-cache");
     command.env("GLOVEBOX_STATE_DIR", state_dir());
+    command.env("GLOVEBOX_DATA_DIR", Path::new(env!("CARGO_TARGET_TMPDIR")).join("data"));
     command.env("GLOVEBOX_CACHE_DIR", cache).env("TZ", "UTC").env("TERM", "dumb");
     command
 }

@@ -18,6 +18,7 @@ mod parallel;
 mod plugin;
 mod reading;
 mod reports;
+mod signing;
 mod spend;
 mod stall;
 mod trust;
@@ -40,6 +41,7 @@ pub use plugin::{
 };
 pub use reading::*;
 pub use reports::*;
+pub use signing::{KeygenArguments, RevokeArguments, SignArguments, VerifyPluginArguments};
 pub use spend::SpendArguments;
 pub use stall::StallArguments;
 pub use trust::{TrustCommand, TrustGiveArguments, TrustListArguments, TrustRemoveArguments};

@@ -17,6 +17,7 @@ mod compiler;
 mod drive;
 mod exit;
 mod exports;
+mod key_files;
 mod patch;
 mod pipeline_file;
 mod plan_diff;
@@ -129,6 +130,14 @@ fn dispatch(command: Command) -> CommandResult {
         Command::Plugin { command: PluginCommand::Rehearse(arguments) } => {
             commands::plugin::rehearse::rehearse(&arguments)
         }
+        Command::Plugin { command: PluginCommand::Keygen(arguments) } => {
+            commands::plugin::signature::keygen(&arguments)
+        }
+        Command::Plugin { command: PluginCommand::Sign(arguments) } => commands::plugin::signature::sign(&arguments),
+        Command::Plugin { command: PluginCommand::Verify(arguments) } => {
+            commands::plugin::signature::verify(&arguments)
+        }
+        Command::Plugin { command: PluginCommand::Revoke(arguments) } => commands::plugin::revoke::revoke(&arguments),
         Command::Plugin { command: PluginCommand::New(arguments) } => commands::new_plugin::new(&arguments),
         Command::Plugin { command: PluginCommand::Wit(arguments) } => commands::new_plugin::wit(&arguments),
         Command::Plugin { command: PluginCommand::EmbedManifest(arguments) } => {

@@ -12,17 +12,20 @@ use crate::commands::holdout::{Status, Verified};
 use crate::commands::logs::OutputLine;
 use crate::commands::ls::RunList;
 use crate::commands::models::{ModelsFile, ModelsTestFile};
+use crate::commands::plugin::signature::{Standing, VerifyFile};
 use crate::commands::steer::SteerFile;
 use crate::commands::transcript::TurnLine;
 use crate::commands::trust::TrustFile;
 use crate::commands::version::Version;
-use crate::exports::attest::envelope::Envelope;
 use crate::exports::attest::statement::Statement;
 use crate::exports::git_branch::Branch;
 use crate::runs::removed::Removed;
 use glovebox_engine::project::schema::written;
 use glovebox_journal::event::{Digest, Record};
 use glovebox_plan::lock::LockedPlugin;
+use glovebox_signing::envelope::Envelope;
+use glovebox_signing::plugin::PluginStatement;
+use glovebox_signing::revocation::RevocationFile;
 use glovebox_state::why::Why;
 use schemars::{JsonSchema, Schema};
 use serde::Serialize;
@@ -47,6 +50,9 @@ struct InspectFile {
     core_instances: u64,
     /// The component's manifest; null if it has none.
     manifest: Option<Manifest>,
+    /// Signatures and revocations.
+    #[serde(flatten)]
+    standing: Standing,
 }
 
 /// One import.
@@ -94,6 +100,9 @@ fn schemas() -> Vec<(&'static str, Schema)> {
         ("models", written::<ModelsFile>()),
         ("models-test", written::<ModelsTestFile>()),
         ("plugin-inspect", written::<InspectFile>()),
+        ("plugin-statement", written::<PluginStatement>()),
+        ("plugin-verify", written::<VerifyFile>()),
+        ("revocations", written::<RevocationFile>()),
         ("plugin-lock", written::<Vec<LockedPlugin>>()),
         ("removed", written::<Removed>()),
         ("show-node", written::<Vec<Record>>()),

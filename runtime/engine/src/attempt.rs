@@ -34,6 +34,7 @@ mod program;
 mod recovery;
 mod redact;
 mod required_tool;
+mod revocation;
 mod sandbox;
 mod servers;
 mod session;
@@ -75,6 +76,7 @@ use glovebox_journal::event::{
 use glovebox_journal::ports::{BlobStore, PortError};
 use glovebox_pipeline::ir::{Node, NodeId};
 use glovebox_plan::plan::{Binding, HoldoutAccess, Plan, narrowed};
+use glovebox_plan::prepare::admission::RevocationWatch;
 use glovebox_plan::prepare::executor::{SandboxEnv, Targets};
 use glovebox_record::path::ScopePath;
 use glovebox_record::scope::Scope;
@@ -121,6 +123,8 @@ pub struct Workbench<B> {
     pub budget: Arc<Budget>,
     /// How models are reached.
     pub targets: Targets,
+    /// The lists of revocations, which are looked at before and during each call.
+    pub revocations: Arc<RevocationWatch>,
     /// The hold-outs of the run. `None` if it has none.
     pub holdouts: Option<Arc<Holdouts>>,
     /// Receives progress events, which may be lost.
@@ -177,6 +181,8 @@ impl<B: BlobStore + 'static> Workbench<B> {
             tools,
             limits: binding.limits,
             canceled: Arc::clone(&assignment.stop),
+            // The caller sets it, because it looks too while the call blocks a thread.
+            revocation: None,
             observer: self.observer(assignment),
         };
         Ok(Prepared { call, sandbox })

@@ -274,7 +274,7 @@ impl Run {
     }
 
     fn bench(&self, progress: Sender<AttemptProgress>) -> Result<Workbench<DirBlobs>, RunError> {
-        let Executor { plan, host, sandbox_env, protected, targets, .. } = &self.executor;
+        let Executor { plan, host, sandbox_env, protected, targets, revocations, .. } = &self.executor;
         let base = restore::base(&self.session.blobs, self.session.state())?;
         let ignored = Arc::new(IgnoreMatcher::new(&base.ignored));
         let is_verification = |kind: HandlerKind| kind == HandlerKind::Verification && plan.checks.verify.is_some();
@@ -296,6 +296,7 @@ impl Run {
             base: if is_needed { Arc::new(base) } else { Arc::default() },
             budget: Arc::new(self.budget()),
             targets: Arc::clone(targets),
+            revocations: Arc::clone(revocations),
             holdouts: self.holdouts()?.map(Arc::new),
             progress,
             output_watch: self.output_watch.clone(),

@@ -67,6 +67,7 @@ impl Bench {
             protected: Protected::default(),
             budget: Arc::default(),
             targets: Arc::default(),
+            revocations: Arc::default(),
             base: Arc::default(),
             ignored: Default::default(),
             holdouts: None,

@@ -139,6 +139,7 @@ impl Place {
             protected: Protected::new(&["checks/"]),
             budget: Arc::default(),
             targets: Arc::default(),
+            revocations: Arc::default(),
             base: Arc::default(),
             ignored: Default::default(),
             holdouts,

@@ -169,6 +169,7 @@ fn call(tier: FileTier, files: Option<FileSetting>, steps: &[(&str, &str)]) -> C
         tools: glovebox_host::tools::ToolSetting::default(),
         limits,
         canceled: Arc::new(AtomicBool::new(false)),
+        revocation: None,
         observer,
     }
 }

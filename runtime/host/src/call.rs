@@ -10,6 +10,7 @@ use crate::attempt::tools::ToolSetting;
 pub use crate::command_grant::CommandGrant;
 pub use crate::grants::FileTier;
 use crate::input::StageInput;
+use crate::revocation::RevocationCheck;
 pub use crate::progress::{Artifact, AttemptProgress, CallObserver, Claim, LogLine, Progress};
 use glovebox_record::spend::Money;
 use glovebox_record::{Ending, LimitUse, Limits, Outcome, Receipt, Refusal, SteeringDelivery, Tokens, ToolCall};
@@ -40,6 +41,8 @@ pub struct Call {
     pub limits: Limits,
     /// Set to `true` to cancel the call.
     pub canceled: Arc<AtomicBool>,
+    /// Says whether the component was revoked; `None` if nothing can revoke it.
+    pub revocation: Option<RevocationCheck>,
     /// Gets what the host observes during the call.
     pub observer: CallObserver,
 }

@@ -47,6 +47,7 @@ pub(crate) fn to_host_failure(error: &Error, circumstances: &ErrorContext<'_>) -
         return match stop {
             Stop::Limit(name) => limit_hit(*name, circumstances.limits),
             Stop::Canceled => canceled(),
+            Stop::Revoked => revoked("it was revoked"),
         };
     }
     if let Some(killed @ ExecError::Killed) = error.downcast_ref::<ExecError>() {
@@ -94,6 +95,12 @@ pub(crate) fn cancellation() -> Failure {
 /// Returns the end of a canceled call.
 pub(crate) fn canceled() -> CallEnd {
     CallEnd::by_host(Ending::Canceled, cancellation())
+}
+
+/// Returns the end of a call whose component must not run.
+pub(crate) fn revoked(reason: &str) -> CallEnd {
+    let failure = Failure::new(FailureClass::Contract, FailureCode::REVOKED, format!("the component may not run: {reason}"));
+    CallEnd::by_host(Ending::Revoked(reason.to_owned()), failure)
 }
 
 /// Returns the end of a call whose component could not be instantiated.

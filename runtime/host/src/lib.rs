@@ -11,6 +11,7 @@ pub mod call;
 mod command_grant;
 pub mod grants;
 pub mod input;
+pub mod revocation;
 
 // From bytes to a component.
 pub mod aot;

@@ -1,7 +1,8 @@
 //! Executes one call from its start to its report: a new store, the guest, and the checks that stop it.
 //!
 //! A guest ends in one of three ways: it returns or traps; it is stopped at a tick of the epoch, because the deadline
-//! has passed or the run was canceled; or `watch` stops it for the same reasons while it waits inside the host.
+//! has passed, the run was canceled or the component was revoked; or `watch` stops it for the same reasons while it waits
+//! inside the host.
 //! Afterwards only the record of the guest remains.
 
 use crate::answer;
@@ -18,9 +19,10 @@ use crate::bindings::types;
 use crate::call::{Call, Report};
 use crate::component::Component;
 use crate::deadline::Deadline;
-use crate::ending::{self, ErrorContext};
+use crate::ending::{self, CallEnd, ErrorContext};
 use crate::engine::HostEngine;
 use crate::report;
+use crate::revocation::RevocationCheck;
 use crate::stop::Stop;
 use crate::ticker::Ticker;
 use glovebox_record::{LimitName, Limits};
@@ -31,37 +33,39 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 use wasmtime::{Error, Result, Store, UpdateDeadline};
 
-/// Interval at which a call checks for cancellation while its guest waits inside the host. While the guest runs code,
-/// every tick of the epoch checks for cancellation.
+/// Interval at which a call checks for cancellation and revocation while its guest waits inside the host. While the guest runs
+/// code, every tick of the epoch checks for cancellation.
 const WATCH: Duration = Duration::from_millis(50);
 
 /// Executes a call in the task that polls it. Only work of the host for the guest blocks the task.
 pub(crate) async fn run(component: &Component, call: Call, prepared: &HostEngine) -> Report {
     let started = Instant::now();
-    let (limits, canceled) = (call.limits, Arc::clone(&call.canceled));
+    let (limits, reasons) = (call.limits, StopReasons::new(&call, started));
+    if let Some(reason) = reasons.revocation.as_ref().and_then(RevocationCheck::look) {
+        return report::without_guest(Some(component), &limits, ending::revoked(reason));
+    }
     if let Some(name) = over_static(component, &limits) {
         return report::without_guest(Some(component), &limits, ending::limit_hit(name, &limits));
     }
-    if canceled.load(Ordering::Relaxed) {
+    if reasons.canceled.load(Ordering::Relaxed) {
         return report::without_guest(Some(component), &limits, ending::canceled());
     }
     let ticker = match prepared.ticker() {
         Ok(ticker) => ticker,
         Err(problem) => return report::without_guest(Some(component), &limits, ending::host_fault(problem)),
     };
-    let deadline = Arc::new(Deadline::new(started, limits.wall_ms));
-    let (attempt, input) = match prepare(call, &deadline, ticker.clone()) {
+    let (attempt, input) = match prepare(call, &reasons.deadline, ticker.clone()) {
         Ok(prepared) => prepared,
         Err(problem) => return report::without_guest(Some(component), &limits, ending::host_fault(problem)),
     };
-    let mut store = store_of(component, attempt);
+    let mut store = store_of(component, attempt, reasons.clone());
     let mut instantiated = false;
     let ended = {
         let mut guest = pin!(guest(component, &mut store, &input, &mut instantiated));
         tokio::select! {
             biased;
             ended = poll_fn(|context| ticker.while_guest_runs(|| guest.as_mut().poll(context))) => ended,
-            stop = watch(&deadline, &canceled) => Err(Error::new(stop)),
+            stop = reasons.watch() => Err(Error::new(stop)),
         }
     };
     let mut attempt = store.into_data();
@@ -70,6 +74,8 @@ pub(crate) async fn run(component: &Component, call: Call, prepared: &HostEngine
     let left = attempt.end_program();
     let ended = ended.and_then(|answer| left.map(|()| answer));
     let ended = match ended {
+        // A command or a request was ended because of it, or the guest caught the end.
+        _ if reasons.revocation.as_ref().is_some_and(|check| check.found().is_some()) => reasons.revoked(),
         Ok(answer) => answer::check(answer, &mut attempt),
         Err(error) => {
             let stderr_tail = attempt.wasi.stderr.tail(2 << 10);
@@ -101,22 +107,43 @@ async fn guest(
     instance.glovebox_plugin_stage().call_execute(&mut *store, input).await
 }
 
-async fn watch(deadline: &Deadline, canceled: &AtomicBool) -> Stop {
-    loop {
-        if let Some(stop) = stop_of(deadline, canceled) {
-            return stop;
-        }
-        tokio::time::sleep(WATCH.min(deadline.left())).await;
-    }
+/// The reasons for which a call is stopped.
+#[derive(Clone)]
+struct StopReasons {
+    deadline: Arc<Deadline>,
+    canceled: Arc<AtomicBool>,
+    revocation: Option<RevocationCheck>,
 }
 
-fn stop_of(deadline: &Deadline, canceled: &AtomicBool) -> Option<Stop> {
-    if canceled.load(Ordering::Relaxed) {
-        Some(Stop::Canceled)
-    } else if deadline.left().is_zero() {
-        Some(Stop::Limit(LimitName::WallMs))
-    } else {
-        None
+impl StopReasons {
+    fn new(call: &Call, started: Instant) -> Self {
+        let deadline = Arc::new(Deadline::new(started, call.limits.wall_ms));
+        Self { deadline, canceled: Arc::clone(&call.canceled), revocation: call.revocation.clone() }
+    }
+
+    /// Waits for a reason.
+    async fn watch(&self) -> Stop {
+        loop {
+            if let Some(stop) = self.now() {
+                return stop;
+            }
+            tokio::time::sleep(WATCH.min(self.deadline.left())).await;
+        }
+    }
+
+    fn now(&self) -> Option<Stop> {
+        if self.canceled.load(Ordering::Relaxed) {
+            Some(Stop::Canceled)
+        } else if self.deadline.left().is_zero() {
+            Some(Stop::Limit(LimitName::WallMs))
+        } else {
+            self.revocation.as_ref().and_then(RevocationCheck::look_if_due).map(|_| Stop::Revoked)
+        }
+    }
+
+    fn revoked(&self) -> CallEnd {
+        let reason = self.revocation.as_ref().and_then(RevocationCheck::found);
+        ending::revoked(reason.unwrap_or("it was revoked"))
     }
 }
 
@@ -149,10 +176,8 @@ fn prepare(call: Call, deadline: &Arc<Deadline>, ticker: Ticker) -> Result<(Atte
     Ok((attempt, input))
 }
 
-fn store_of(component: &Component, attempt: Attempt) -> Store<Attempt> {
+fn store_of(component: &Component, attempt: Attempt, reasons: StopReasons) -> Store<Attempt> {
     let limits = attempt.call.limits;
-    let canceled = Arc::clone(&attempt.call.canceled);
-    let deadline = Arc::clone(&attempt.call.deadline);
     let pulse = attempt.call.observer.pulse().clone();
     let mut store = Store::new(component.pre.engine(), attempt);
     store.limiter(|attempt| &mut attempt.call.meter);
@@ -161,7 +186,7 @@ fn store_of(component: &Component, attempt: Attempt) -> Store<Attempt> {
     store.epoch_deadline_callback(move |mut context| {
         context.data_mut().wasi.count_handles();
         pulse.beat();
-        if let Some(stop) = stop_of(&deadline, &canceled) {
+        if let Some(stop) = reasons.now() {
             return Err(Error::new(stop));
         }
         Ok(UpdateDeadline::Yield(1))

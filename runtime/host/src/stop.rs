@@ -10,6 +10,8 @@ pub(crate) enum Stop {
     Limit(LimitName),
     /// The run was canceled.
     Canceled,
+    /// The component was revoked.
+    Revoked,
 }
 
 impl fmt::Display for Stop {
@@ -17,6 +19,7 @@ impl fmt::Display for Stop {
         match self {
             Stop::Limit(name) => write!(f, "limit `{name}` reached"),
             Stop::Canceled => f.write_str("the run was asked to stop"),
+            Stop::Revoked => f.write_str("the component was revoked"),
         }
     }
 }

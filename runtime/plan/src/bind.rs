@@ -45,6 +45,7 @@ use glovebox_pipeline::key;
 use glovebox_pipeline::reach::HoldoutReach;
 use glovebox_pipeline::transform::RuleReport;
 use glovebox_record::scope::Entry;
+use glovebox_signing::trust::Signer;
 use glovebox_workspace::refusal::escaped;
 use inputs::{Effective, GrantInputs};
 use request::{Holdouts, Place, Request};
@@ -420,12 +421,16 @@ impl<'a> Binder<'a> {
             None => {
                 let builtin = self.catalog.builtins.get(handler);
                 let missing = || source.problem(format!("the handler `{handler}` is not built in"));
-                builtin.map(|builtin| (builtin.digest, &*builtin.bytes)).ok_or_else(missing)?
+                let builtin = builtin.ok_or_else(missing)?;
+                self.catalog.admission.refuse_revoked(handler, &builtin.digest)?;
+                (builtin.digest, &*builtin.bytes)
             }
             Some(entry) => {
                 let bytes = source.plugin_bytes(entry, self.catalog.plugins.get(handler))?;
                 let inspection = self.check_plugin(source, entry, bytes)?;
-                if let Err(problem) = self.check_agreed(source, entry, &inspection) {
+                let signer = self.admit(source, &inspection)?;
+                let now = LockedPlugin { signer, ..LockedPlugin::for_plugin(handler, entry, &inspection) };
+                if let Err(problem) = self.check_agreed(source, &now) {
                     check_handler(&inspection).map_err(|error| source.refused(&error))?;
                     // The nodes of the plugin are still checked, so that all problems are reported at once.
                     if self.plan_only { &mut self.unlocked } else { &mut self.errors.plugins }.push(problem);
@@ -474,15 +479,17 @@ impl<'a> Binder<'a> {
         Ok(inspection)
     }
 
+    /// Refuses a plugin that was revoked or is not signed as the operator requires. Returns its signer.
+    fn admit(&self, source: HandlerSource<'_>, inspection: &Inspection) -> Result<Option<Signer>, PluginProblem> {
+        let admission = &self.catalog.admission;
+        admission.refuse_revoked(source.name, &inspection.digest)?;
+        let file = self.catalog.plugins.get(source.name);
+        file.map_or(Ok(None), |file| admission.signer(source.name, inspection, file))
+    }
+
     /// Compares a plugin with the lock file.
-    fn check_agreed(
-        &self,
-        source: HandlerSource<'_>,
-        entry: &PluginEntry,
-        inspection: &Inspection,
-    ) -> Result<(), PluginProblem> {
-        let now = LockedPlugin::for_plugin(source.name, entry, inspection);
-        self.operator.lock.verify(&now).map_err(|mismatch| PluginProblem {
+    fn check_agreed(&self, source: HandlerSource<'_>, now: &LockedPlugin) -> Result<(), PluginProblem> {
+        self.operator.lock.verify(now).map_err(|mismatch| PluginProblem {
             help: Some(mismatch.help().to_owned()),
             ..source.problem(mismatch.to_string())
         })

@@ -2,6 +2,7 @@
 //!
 //! This module opens no file: the caller passes bytes. The binder and the rule set decide which components are loaded.
 
+use crate::admission::Admission;
 use glovebox_record::Digest;
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -14,6 +15,8 @@ pub struct Catalog {
     pub builtins: BTreeMap<String, Builtin>,
     /// The plugins of `[plugins]`, by handler type.
     pub plugins: BTreeMap<String, PluginFile>,
+    /// Which of them may run.
+    pub admission: Admission,
 }
 
 /// A built-in component, which was validated when the program was built.
@@ -37,6 +40,9 @@ pub struct PluginFile {
     pub path: String,
     /// The bytes of the file, or why it could not be read.
     pub bytes: Result<Arc<[u8]>, String>,
+    /// The file of its signatures, or why it could not be read. `None` if there is no such file, and in a project that trusts no
+    /// keys, whose signatures are not read.
+    pub signatures: Result<Option<Vec<u8>>, String>,
 }
 
 impl PluginFile {

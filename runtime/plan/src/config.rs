@@ -12,6 +12,7 @@ mod models;
 mod recovery;
 mod run;
 pub mod sandbox;
+mod trust;
 mod verify;
 
 pub use agents::AgentEntry;
@@ -20,6 +21,7 @@ pub use mcp::ServerEntry;
 pub use models::{ConfiguredModel, KeySource, ModelAccess, ModelEntry};
 pub use recovery::{DiscardPattern, RecoverySetting};
 pub use run::{PARALLEL_MAX, RunSetting};
+pub use trust::{TrustKeySetting, TrustKeySource, TrustSetting};
 
 use crate::verify::Verify;
 use field::{Field, Fields, File, Place};
@@ -40,7 +42,7 @@ use std::sync::Arc;
 pub const CONFIG_FILE_NAME: &str = "glovebox.toml";
 
 /// All tables of the file.
-const TABLES: [&str; 12] = [
+const TABLES: [&str; 13] = [
     "plugins",
     "rules",
     "workspace",
@@ -53,6 +55,7 @@ const TABLES: [&str; 12] = [
     "run",
     "verify",
     "recovery",
+    "trust",
 ];
 
 /// The settings of `glovebox.toml`. The default is the settings of an absent file: no plugins, no environment for commands,
@@ -83,6 +86,8 @@ pub struct Config {
     pub verify: Option<Arc<Verify>>,
     /// The settings of write recovery. `None` unless the operator enables it.
     pub recovery: Option<RecoverySetting>,
+    /// The keys that may sign plugins. `None` if the file has no `[trust]`: then no signature is read.
+    pub trust: Option<TrustSetting>,
     /// Limits for every stage. A lower limit of a plugin or a node has precedence.
     pub limits: LimitSettings,
 }
@@ -244,6 +249,7 @@ impl Config {
                 "mcp" => config.mcp = mcp::parse(&mut fields, &field),
                 "run" => config.run = run::parse(&mut fields, &field),
                 "verify" => config.verify = Some(Arc::new(verify::parse(&mut fields, &field))),
+                "trust" => config.trust = Some(trust::parse(&mut fields, &field)),
                 "recovery" => config.recovery = recovery::parse(&mut fields, &field),
                 _ => fields.unknown(&field, &TABLES),
             }

@@ -171,6 +171,7 @@ mod tests {
             version: Some("0.1.0".to_owned()),
             source: "file a.wasm".to_owned(),
             digest: digest(byte),
+            signer: None,
             bytes: 1234,
             world: "handler".to_owned(),
             imports: lines(&["glovebox:plugin/control@0.1.0"]),

@@ -8,6 +8,7 @@
 //!
 //! These modules read the user's files and environment. The rest of the crate never does.
 
+pub mod admission;
 pub mod agent_programs;
 pub mod binding;
 pub mod binding_check;

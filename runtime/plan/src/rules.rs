@@ -11,6 +11,7 @@ mod widening;
 
 pub use widening::{Extent, TransformStep, Wider, attributed, is_accepted};
 
+use crate::admission::Admission;
 use crate::components::{PluginFile, PluginProblem};
 use crate::config::{Config, RuleEntry, TransformGrant};
 use crate::lock::{Lock, LockedPlugin};
@@ -66,6 +67,8 @@ pub struct RuleFiles<'a> {
     pub lock: &'a Lock,
     /// The files, by the name of the plugin.
     pub files: &'a BTreeMap<String, PluginFile>,
+    /// Which of them may run.
+    pub admission: &'a Admission,
 }
 
 /// A component to which the operator agreed.
@@ -187,18 +190,21 @@ impl<'a> RuleFiles<'a> {
     fn agree(self, name: &'a str, entry: &'a RuleEntry) -> Result<AcceptedRule<'a>, PluginProblem> {
         let problem = |message: String, help: Option<String>| PluginProblem { name: name.to_owned(), message, help };
         let unread = |reason: &dyn fmt::Display| format!("rule plugin `{name}` cannot be read: {reason}");
-        let bytes =
-            self.files.get(name).map_or(Err("its file was not opened"), PluginFile::content).map_err(|reason| {
-                let help = format!("build it, or set `path` under `[rules.\"{name}\"]` (glovebox.toml:{})", entry.line);
-                problem(unread(&reason), Some(help))
-            })?;
+        let unopened = |reason: &str| {
+            let help = format!("build it, or set `path` under `[rules.\"{name}\"]` (glovebox.toml:{})", entry.line);
+            problem(unread(&reason), Some(help))
+        };
+        let file = self.files.get(name).ok_or_else(|| unopened("its file was not opened"))?;
+        let bytes = file.content().map_err(unopened)?;
         let inspection = inspect(bytes).map_err(|error| problem(unread(&error), None))?;
         if let Some(manifest) = inspection.manifest.as_ref().filter(|manifest| manifest.name != name) {
             let message = format!("the manifest of rule plugin `{name}` names it `{}`", manifest.name);
             let help = format!("rename the table in glovebox.toml to `[rules.\"{}\"]`", manifest.name);
             return Err(problem(message, Some(help)));
         }
-        let now = LockedPlugin::for_rules(name, entry, &inspection);
+        self.admission.refuse_revoked(name, &inspection.digest)?;
+        let signer = self.admission.signer(name, &inspection, file)?;
+        let now = LockedPlugin { signer, ..LockedPlugin::for_rules(name, entry, &inspection) };
         self.lock.verify(&now).map_err(|mismatch| problem(mismatch.to_string(), Some(mismatch.help().to_owned())))?;
         Ok(AcceptedRule { name, entry, bytes, digest: inspection.digest })
     }

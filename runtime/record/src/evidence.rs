@@ -30,6 +30,8 @@ pub enum Ending {
     Canceled,
     /// The component could not be instantiated.
     NotLinked(String),
+    /// The component was revoked, before the call or during it. The detail is the reason. No change is kept.
+    Revoked(String),
     /// The first process of the sandbox was killed while a command of the call ran. No change is kept.
     SandboxLost,
 }

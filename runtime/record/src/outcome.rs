@@ -137,6 +137,8 @@ codes! {
     SCRIPT_EXHAUSTED = "script/exhausted";
     /// The component could not be instantiated.
     NOT_LINKED = "plugin/not-linked";
+    /// The component was revoked.
+    REVOKED = "plugin/revoked";
     /// The stage that `required_tool_node` names has not passed.
     REQUIRED_TOOL = "host/required_tool_node";
     /// The disk of the run became full.

@@ -90,6 +90,7 @@ fn ending(report: &Report) -> (target::Ending, Option<AttackResult>) {
         Ending::Trapped(_) => (target::Ending::Stopped("trapped".to_owned()), None),
         Ending::Canceled => (target::Ending::Canceled, None),
         Ending::NotLinked(reason) => (target::Ending::Stopped(format!("not linked: {reason}")), None),
+        Ending::Revoked(reason) => (target::Ending::Stopped(format!("revoked: {reason}")), None),
         Ending::SandboxLost => (target::Ending::Stopped("its sandbox was killed".to_owned()), None),
     }
 }
@@ -145,6 +146,7 @@ fn call(layer: &Arc<Layer>, tree: &AttackedTree, row: &Row) -> Call {
         tools: glovebox_host::tools::ToolSetting::default(),
         limits,
         canceled: Arc::new(AtomicBool::new(false)),
+        revocation: None,
         observer: CallObserver::unobserved(),
     }
 }

@@ -1,6 +1,7 @@
 //! The command line of `glovebox plugin`, as one table.
 
 use super::ProjectArguments;
+use super::signing::{KeygenArguments, RevokeArguments, SignArguments, VerifyPluginArguments};
 use clap::{Args, Subcommand};
 use glovebox_record::Digest;
 use std::path::PathBuf;
@@ -22,6 +23,14 @@ pub enum PluginCommand {
     Ls(ListPluginsArguments),
     /// Find the smallest grants with which a plugin does the same work
     Rehearse(RehearseArguments),
+    /// Create a key that signs plugins
+    Keygen(KeygenArguments),
+    /// Sign a component, and write its signatures beside it
+    Sign(SignArguments),
+    /// Check the signatures of a component
+    Verify(VerifyPluginArguments),
+    /// Stop a component, also in runs under way, and never run it again
+    Revoke(RevokeArguments),
     /// Write a plugin's crate: a handler in Rust, its test, the SDK and the WIT package
     New(NewPluginArguments),
     /// Write the WIT package of plugins, for tools of other languages

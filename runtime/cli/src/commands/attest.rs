@@ -2,14 +2,14 @@
 
 use crate::arguments::AttestArguments;
 use crate::exit::{CommandResult, Exit};
-use crate::exports::attest::envelope::Envelope;
 use crate::exports::attest::folder;
-use crate::exports::attest::keys::SigningKey;
 use crate::exports::attest::statement::RunEvidence;
+use crate::key_files;
 use crate::replaced_file;
 use crate::runs;
 use crate::runs::journal;
 use crate::terminal;
+use glovebox_signing::envelope::{Envelope, PayloadType};
 use std::path::Path;
 
 /// Writes the attestation of a run that this user started and that has ended.
@@ -22,13 +22,13 @@ pub fn attest(arguments: &AttestArguments) -> CommandResult {
         journal.verified.provenance,
         "run `glovebox attest` as the user who started the run",
     )?;
-    let key = SigningKey::read(&arguments.key, Path::new(&started.workspace.source_dir))?;
+    let key = key_files::read_private(&arguments.key, Path::new(&started.workspace.source_dir))?;
     let evidence = RunEvidence::read(&run, &journal)?;
     drop(journal);
     // If the files differ from the journal now, the attestation could never be verified.
     folder::workspace(&run, &evidence)?;
     evidence.terms.workspace.holdouts.iter().try_for_each(|sealed| folder::holdouts(&run, &sealed.root).map(drop))?;
-    let text = Envelope::sign(&evidence.statement_bytes()?, &key).line()?;
+    let text = Envelope::sign(PayloadType::IN_TOTO, &evidence.statement_bytes()?, &[&key]).to_line();
     let Some(file) = &arguments.output else {
         terminal::print_bytes(text.as_bytes());
         return Ok(Exit::Ok);

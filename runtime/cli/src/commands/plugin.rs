@@ -7,6 +7,8 @@ pub mod lock;
 mod now;
 pub mod rehearse;
 pub mod remove;
+pub mod revoke;
+pub mod signature;
 mod source;
 pub mod update;
 
@@ -17,17 +19,30 @@ use glovebox_host::component::LoadError;
 use glovebox_host::inspect::Inspection;
 use glovebox_plan::config::Config;
 use glovebox_plan::prepare::source::read_component;
+use serde::Serialize;
+use signature::Standing;
 use std::path::Path;
 
 pub use now::refuse_differences;
 
+/// The document that `plugin inspect --json` prints.
+#[derive(Serialize)]
+struct InspectedComponent<'a> {
+    #[serde(flatten)]
+    inspection: &'a Inspection,
+    #[serde(flatten)]
+    standing: &'a Standing,
+}
+
 /// Prints what a component's bytes contain, without executing them.
 pub fn inspect(arguments: &InspectArguments) -> CommandResult {
     let found = read(&arguments.file, Config::default().component_bytes(""))?;
+    let standing = Standing::read(&arguments.file, &found)?;
     if arguments.json {
-        terminal::print_json(&found)?;
+        terminal::print_json(&InspectedComponent { inspection: &found, standing: &standing })?;
     } else {
         terminal::print(inspection::render(&found, arguments.all));
+        terminal::print(standing.render());
     }
     Ok(Exit::Ok)
 }

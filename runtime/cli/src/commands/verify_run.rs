@@ -5,17 +5,18 @@
 
 use crate::arguments::VerifyRunArguments;
 use crate::exit::{CommandResult, Exit, Stop};
-use crate::exports::attest::envelope::{Envelope, FILE_BYTES_MAX};
-use crate::exports::attest::keys::PublicKey;
 use crate::exports::attest::signed::Signed;
 use crate::exports::attest::statement::{PREDICATE_TYPE, RunEvidence, SCHEMA_VERSION, STATEMENT_TYPE};
 use crate::exports::attest::{compare, folder};
+use crate::key_files;
 use crate::runs::journal;
 use crate::runs::{self, RunFolder};
 use crate::terminal::rows::Rows;
 use crate::terminal::{self, counted, paint::Paint, visible};
 use glovebox_record::ChangeOp;
 use glovebox_record::path::ScopePath;
+use glovebox_signing::envelope::{Envelope, PayloadType};
+use glovebox_signing::key::PublicKey;
 use glovebox_workspace::apply::{is_as_left, link_above};
 use glovebox_workspace::exposure::Exposure;
 use glovebox_workspace::record_files;
@@ -27,13 +28,15 @@ use std::fmt;
 use std::io::{self, Read};
 use std::path::Path;
 
+/// Maximum size of an attestation file, in bytes.
+const FILE_BYTES_MAX: u64 = 256 << 20;
 /// Maximum number of bytes by which the files of a run may exceed the attested files and still be read, so that the
 /// difference can be named.
 const MORE_BYTES_MAX: u64 = 64 << 20;
 
 /// Checks the signature, then the run's journal, files, workspace and hold-outs.
 pub fn verify_run(arguments: &VerifyRunArguments) -> CommandResult {
-    let key = PublicKey::read(&arguments.key)?;
+    let key = key_files::read_public(&arguments.key)?;
     let statement = Attestation::read(&arguments.file, &key)?;
     let mut rows = Rows::new(12).painted(Paint::stdout());
     let run = &statement.signed.predicate.run;
@@ -72,7 +75,7 @@ impl Attestation {
             Stop::new(Exit::Mismatch, message)
                 .with_help("get the attestation again from its author, and the author's public key")
         };
-        let payload = Envelope::open(&bytes, key).map_err(|error| broken(&error))?;
+        let payload = Envelope::open(PayloadType::IN_TOTO, &bytes, key).map_err(|error| broken(&error))?;
         let statement: Value = serde_json::from_slice(&payload).map_err(|error| broken(&error))?;
         let of = |name: &str| statement[name].as_str().unwrap_or_default();
         let (kind, predicate) = (of("_type"), of("predicateType"));

@@ -43,6 +43,7 @@ pub fn render(plugin: &LockedPlugin, before: &Lock, agreement: Option<&Agreement
 
 /// Adds the rows about the bytes of a plugin. Interfaces of WASI that every component has are one row.
 pub fn add_facts(rows: &mut Rows, plugin: &LockedPlugin) {
+    plugin.signer.iter().for_each(|signer| rows.row("signed", format_args!("by {signer}")));
     rows.row("digest", plugin.digest);
     let (base, own): (Vec<&String>, Vec<&String>) = plugin.imports.iter().partition(|import| is_base(import));
     own.iter().for_each(|import| rows.row("import", import));

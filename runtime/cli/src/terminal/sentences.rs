@@ -56,6 +56,13 @@ pub fn grew(growth: &Growth) -> Option<(&'static str, String)> {
         Growth::Wanted(line) => ("wants", format!("{}; the plugin gets this only if you grant it", sentence(line)?)),
         Growth::Unlimited(line) => ("limit", format!("`{line}` is gone: the default applies, which may be higher")),
         Growth::Import(name) => ("import", format!("`{name}`, which it did not import before")),
+        Growth::Signer { before, after } => (
+            "signer",
+            match after {
+                Some(after) => format!("{after}, and not {before} as before: ask the author whether the new key is theirs"),
+                None => format!("no trusted key, but {before} before: anyone may have made these bytes"),
+            },
+        ),
         Growth::World(world) => ("world", format!("`{world}`, which it was not before")),
     })
 }

@@ -5,10 +5,12 @@
 //! runs then. The guest yields at every tick, so the driver still sees signals and deadlines. A stage that may block
 //! for longer than a file access runs on a thread, and so does every stage of another branch.
 
-use super::{AttemptError, Prepared, Workbench, required_tool};
+use super::{AttemptError, Prepared, Workbench, required_tool, revocation};
 use crate::assignment::{Assignment, AttemptResult};
 use futures_util::FutureExt;
+use glovebox_host::call::Call;
 use glovebox_host::component::Component;
+use glovebox_host::revocation::RevocationCheck;
 use glovebox_journal::event::BranchId;
 use glovebox_journal::ports::BlobStore;
 use glovebox_plan::plan::Plan;
@@ -37,16 +39,25 @@ impl<B: BlobStore + 'static> Workbench<B> {
         if can_be_in_turn(&self.plan, assignment) {
             return self.execute_in_turn(assignment).await;
         }
+        let check = self.revocation_check(assignment)?;
         let given_up = CancelOnDrop::default();
         let (bench, assignment, is_given_up) = (Arc::clone(self), assignment.clone(), Arc::clone(&given_up.0));
         let (attempt, observer) = (assignment.attempt.id.clone(), self.observer(&assignment));
-        let made = tokio::task::spawn_blocking(move || bench.execute_here(&assignment, &is_given_up));
-        let made = self.preparing.while_made(&attempt, &observer, made).await;
+        let (stop, of_call) = (Arc::clone(&assignment.stop), check.clone());
+        let made = tokio::task::spawn_blocking(move || bench.execute_here(&assignment, of_call, &is_given_up));
+        let made = self.preparing.while_made(&attempt, &observer, made);
+        let made = revocation::stop_if_revoked(&check, &stop, made).await;
         made.map_err(|error| AttemptError::Thread(error.to_string()))?
     }
 
-    fn execute_here(&self, assignment: &Assignment, is_given_up: &AtomicBool) -> Result<AttemptResult, AttemptError> {
+    fn execute_here(
+        &self,
+        assignment: &Assignment,
+        check: RevocationCheck,
+        is_given_up: &AtomicBool,
+    ) -> Result<AttemptResult, AttemptError> {
         let Prepared { call, sandbox } = self.prepare(assignment)?;
+        let call = Call { revocation: Some(check), ..call };
         let report = self.host.execute_here(self.component(assignment)?, call);
         if is_given_up.load(Ordering::Relaxed) {
             return Err(AttemptError::Thread("the run stopped waiting for the attempt".to_owned()));
@@ -63,6 +74,7 @@ impl<B: BlobStore + 'static> Workbench<B> {
     async fn execute_in_turn(&self, assignment: &Assignment) -> Result<AttemptResult, AttemptError> {
         let made = async {
             let Prepared { call, sandbox } = self.prepare(assignment)?;
+            let call = Call { revocation: Some(self.revocation_check(assignment)?), ..call };
             let report = self.host.execute_in_turn(self.component(assignment)?, call).await;
             self.finish(assignment, report, sandbox)
         };

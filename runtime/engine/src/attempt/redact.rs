@@ -99,7 +99,7 @@ fn redacted(fact: &StageFinished, failure: Failure) -> Failure {
         }
         None if code == FailureCode::CANCELED => "the run was asked to stop".to_owned(),
         // The text of the host, which contains nothing of the stage.
-        None if code == FailureCode::SANDBOX_LOST => failure.reason,
+        None if code == FailureCode::SANDBOX_LOST || code == FailureCode::REVOKED => failure.reason,
         None if code == FailureCode::HOLDOUT_LEAK => super::leak_check::LeakSource::File.reason(),
         None => WITHHELD.to_owned(),
     };

@@ -107,6 +107,7 @@ pub(crate) fn call(limits: &[(LimitName, u64)]) -> Call {
         tools: glovebox_host::tools::ToolSetting::default(),
         limits: bounds,
         canceled: Arc::new(AtomicBool::new(false)),
+        revocation: None,
         observer: CallObserver::unobserved(),
     }
 }

@@ -118,6 +118,7 @@ impl Rule {
 #[derive(Clone, Copy)]
 enum FieldType {
     Table,
+    Tables,
     Text,
     Texts,
 }
@@ -185,6 +186,23 @@ impl<'i> Fields<'i> {
             Field { path: format!("{field}.{}", child.name), ..child }
         };
         table.iter().map(below).collect()
+    }
+
+    /// Returns the tables of an array of tables, with their numbers from 1 in the paths. If the field is something else, reports
+    /// a problem and returns an empty list.
+    pub(super) fn tables<'v, 't>(&mut self, field: &Field<'v, 't>) -> Vec<Field<'v, 't>> {
+        let Some(items) = field.value.as_array() else {
+            self.wrong_type(field, field.at_value(), FieldType::Tables);
+            return Vec::new();
+        };
+        let table = |(at, item): (usize, &'v Value<'t>)| Field {
+            path: format!("{field}[{}]", at + 1),
+            name: field.name,
+            key: item.span(),
+            value: item.get_ref(),
+            span: item.span(),
+        };
+        items.iter().enumerate().map(table).collect()
     }
 
     /// Reads a text value.
@@ -310,6 +328,13 @@ impl<'i> Fields<'i> {
         self.push(Rule::MissingField, place, message.with_help(Some(help)));
     }
 
+    /// Reports a table without a required field.
+    pub(super) fn missing(&mut self, table: &Field<'_, '_>, name: &str, help: &str) {
+        let message = Message::from(format!("`{table}` has no `{name}`"));
+        let place = Place { path: format!("{table}.{name}"), ..table.at_key() };
+        self.push(Rule::MissingField, place, message.with_help(Some(help.to_owned())));
+    }
+
     /// Reports a value that the field does not accept.
     pub(super) fn value_problem(&mut self, place: Place, message: impl Into<Message>) {
         self.push(Rule::Value, place, message.into());
@@ -318,6 +343,7 @@ impl<'i> Fields<'i> {
     fn wrong_type(&mut self, field: &Field<'_, '_>, place: Place, expected: FieldType) {
         let expected = match expected {
             FieldType::Table => "a table",
+            FieldType::Tables => "an array of tables",
             FieldType::Text => "a string",
             FieldType::Texts => "a list of strings",
         };

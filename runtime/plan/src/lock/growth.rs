@@ -5,6 +5,7 @@
 
 use super::line::Line;
 use super::locked::LockedPlugin;
+use glovebox_signing::trust::Signer;
 use std::fmt;
 
 /// Interfaces of WASI that the standard libraries of all languages import, without files and without network. They allow
@@ -26,6 +27,13 @@ pub enum Growth {
     Import(String),
     /// The component is of another world.
     World(String),
+    /// Another key signed the component than before, or no trusted key does.
+    Signer {
+        /// The signer of the lock file.
+        before: Signer,
+        /// The signer now.
+        after: Option<Signer>,
+    },
 }
 
 impl fmt::Display for Growth {
@@ -41,6 +49,12 @@ impl fmt::Display for Growth {
             }
             Self::Unlimited(line) => write!(f, "no longer has `{line}`, which the lock has"),
             Self::Import(name) => write!(f, "imports `{name}`, which it did not import when it was locked"),
+            Self::Signer { before, after: Some(after) } => {
+                write!(f, "is signed by {after}, but the lock has the signer {before}")
+            }
+            Self::Signer { before, after: None } => {
+                write!(f, "is not signed by a trusted key any more, but the lock has the signer {before}")
+            }
             Self::World(world) => write!(f, "is of the world `{world}`, which it was not when it was locked"),
         }
     }
@@ -64,6 +78,10 @@ pub fn growth(before: &LockedPlugin, after: &LockedPlugin) -> Vec<Growth> {
     let imports = after.imports.iter().filter(|name| !is_base(name) && !known(name));
     found.extend(imports.cloned().map(Growth::Import));
     found.extend((before.world != after.world).then(|| Growth::World(after.world.clone())));
+    // A signature where there was none takes nothing away from the operator.
+    if let Some(signer) = before.signer.as_ref().filter(|signer| after.signer.as_ref().map(|it| it.key) != Some(signer.key)) {
+        found.push(Growth::Signer { before: signer.clone(), after: after.signer.clone() });
+    }
     let mut once = Vec::new();
     for growth in found {
         if !once.contains(&growth) {

@@ -6,6 +6,7 @@ use crate::config::{PluginEntry, RuleEntry};
 use glovebox_host::inspect::Inspection;
 use glovebox_pipeline::ir::Role;
 use glovebox_record::{Digest, DigestError};
+use glovebox_signing::trust::Signer;
 use schemars::JsonSchema;
 use serde::{Deserialize, Deserializer, Serialize};
 
@@ -23,6 +24,10 @@ pub struct LockedPlugin {
     /// BLAKE3 of the component's bytes, `blake3:` and 64 lower-case hex digits.
     #[serde(deserialize_with = "canonical_digest")]
     pub digest: Digest,
+    /// The key of `[trust]` that signed the component. `None` for a component without a signature, and in a project that trusts no
+    /// keys.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub signer: Option<Signer>,
     /// Size of the component, in bytes.
     pub bytes: u64,
     /// The world that the component targets, such as `handler`.
@@ -38,7 +43,7 @@ pub struct LockedPlugin {
 }
 
 impl LockedPlugin {
-    /// Returns the entry of a plugin as it is now.
+    /// Returns the entry of a plugin as it is now, without its signer.
     pub fn for_plugin(name: &str, entry: &PluginEntry, inspection: &Inspection) -> Self {
         let offered = entry.grants.clone().unwrap_or_default();
         let grants = grant_lines(&granted(inspection, Some(entry)), entry.role);
@@ -49,7 +54,7 @@ impl LockedPlugin {
         }
     }
 
-    /// Returns the entry of a rule plugin as it is now. A rule plugin has no wants.
+    /// Returns the entry of a rule plugin as it is now, without its signer. A rule plugin has no wants.
     pub fn for_rules(name: &str, entry: &RuleEntry, inspection: &Inspection) -> Self {
         let grants = entry.transform.lines();
         Self { offered: grants.clone(), ..Self::for_bytes(name, &entry.path, inspection, grants) }
@@ -63,6 +68,7 @@ impl LockedPlugin {
             version: inspection.manifest.as_ref().map(|manifest| manifest.version.to_string()),
             source: format!("file {path}"),
             digest: inspection.digest,
+            signer: None,
             bytes: inspection.bytes,
             world: inspection.world.to_owned(),
             imports,
@@ -89,6 +95,7 @@ impl LockedPlugin {
             ("version", self.version == now.version),
             ("source", self.source == now.source),
             ("digest", self.digest == now.digest),
+            ("signer", self.signer == now.signer),
             ("bytes", self.bytes == now.bytes),
             ("world", self.world == now.world),
             ("imports", self.imports == now.imports),

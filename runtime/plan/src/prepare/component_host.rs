@@ -1,5 +1,6 @@
 //! The built-in components, the plugins of a project, and the host that runs them. The host starts at its first use.
 
+use super::admission::read_signatures;
 use super::project::Project;
 use super::refusal::Refusal;
 use super::source;
@@ -58,7 +59,11 @@ impl ComponentHost {
     pub fn catalog(&self, project: &Project) -> Catalog {
         let builtins = self.builtins.iter().map(|(name, builtin)| ((*name).to_owned(), builtin.clone()));
         let plugins = project.config.plugins.iter().map(|(name, entry)| (name, &*entry.path));
-        Catalog { builtins: builtins.collect(), plugins: plugin_files(project, plugins) }
+        Catalog {
+            builtins: builtins.collect(),
+            plugins: plugin_files(project, plugins),
+            admission: project.admission(),
+        }
     }
 }
 
@@ -68,8 +73,10 @@ pub fn plugin_files<'a>(
     named: impl Iterator<Item = (&'a String, &'a str)>,
 ) -> BTreeMap<String, PluginFile> {
     let read = |(name, path): (&String, &str)| {
-        let bytes = source::read_component(&project.config_dir.join(path), project.config.component_bytes(name));
-        (name.clone(), PluginFile { path: path.to_owned(), bytes: bytes.map(Arc::from) })
+        let file = project.config_dir.join(path);
+        let bytes = source::read_component(&file, project.config.component_bytes(name)).map(Arc::from);
+        let signatures = if project.trust.is_some() { read_signatures(&file) } else { Ok(None) };
+        (name.clone(), PluginFile { path: path.to_owned(), bytes, signatures })
     };
     named.map(read).collect()
 }

@@ -1,5 +1,6 @@
 //! What executes the stages of a plan on this machine.
 
+use super::admission::RevocationWatch;
 use crate::plan::{Binding, Plan};
 use glovebox_host::grants::FileTier;
 use glovebox_host::host::Host;
@@ -46,6 +47,8 @@ pub struct Executor {
     pub protected: Protected,
     /// How the models that the plan's nodes ask are reached, by their names in `glovebox.toml`.
     pub targets: Targets,
+    /// The lists of revocations, which are looked at before and during each call.
+    pub revocations: Arc<RevocationWatch>,
     /// The worker that drives the run.
     pub worker: Worker,
 }
@@ -62,7 +65,7 @@ pub struct SandboxEnv {
     /// The user's project. In a jail with its own root the workspace has the path of the project, and the project itself is
     /// never shown.
     pub project: PathBuf,
-    /// Folders of Glovebox on this machine that no command can see: the user's key, compiled components.
+    /// Folders of Glovebox on this machine that no command can see: the user's key, revocations, compiled components.
     pub private: Vec<PathBuf>,
     /// True if commands work on a copy of the files instead of an overlay, in which folders cannot be renamed.
     pub copies_files: bool,

@@ -14,6 +14,12 @@ pub fn state_dir() -> Option<PathBuf> {
     folder("GLOVEBOX_STATE_DIR", "XDG_STATE_HOME", ".local/state/glovebox")
 }
 
+/// Returns the folder of what the user decided for all projects, such as revocations: `$GLOVEBOX_DATA_DIR`,
+/// `$XDG_DATA_HOME/glovebox` or `~/.local/share/glovebox`. `None` if there is none.
+pub fn data_dir() -> Option<PathBuf> {
+    folder("GLOVEBOX_DATA_DIR", "XDG_DATA_HOME", ".local/share/glovebox")
+}
+
 fn folder(own: &str, shared: &str, below_home: &str) -> Option<PathBuf> {
     let variable = |name: &str| std::env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute());
     variable(own)

@@ -4,10 +4,12 @@
 //! pipeline's folder and then in the workdir. Then the search continues above the workdir, up to the root of the git
 //! repository. A note names a file that is found above the workdir.
 
+use super::admission::{self, RevocationWatch};
 use super::findings::Findings;
 use super::refusal::{Class, Refusal};
 use super::source::read_text;
 use super::{toolchain, verify_settings};
+use crate::admission::Admission;
 use crate::bind::OperatorFiles;
 use crate::config::{CONFIG_FILE_NAME, Config};
 use crate::lock::{LOCK_FILE_NAME, Lock};
@@ -15,6 +17,7 @@ use glovebox_names::visible;
 use glovebox_pipeline::diagnostic::Diagnostic;
 use glovebox_pipeline::span::Span;
 use glovebox_record::scope::Entry;
+use glovebox_signing::trust::Trust;
 use glovebox_workspace::project::Include;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
@@ -33,6 +36,10 @@ pub struct Project {
     pub has_config: bool,
     /// The plugins that `glovebox.lock` lists. Empty if there is no file.
     pub lock: Lock,
+    /// The keys of `[trust]`. `None` without that table.
+    pub trust: Option<Arc<Trust>>,
+    /// The lists of revocations that apply.
+    pub revocations: Arc<RevocationWatch>,
     /// A note on which configuration is used. `None` if that is obvious.
     pub note: Option<String>,
 }
@@ -41,6 +48,11 @@ impl Project {
     /// Returns the files of the operator.
     pub fn operator_files(&self) -> OperatorFiles<'_> {
         OperatorFiles { config: &self.config, lock: &self.lock }
+    }
+
+    /// Returns which components may run now.
+    pub fn admission(&self) -> Admission {
+        Admission { trust: self.trust.clone(), revocations: self.revocations.current() }
     }
 }
 
@@ -64,6 +76,8 @@ fn read_files(workdir: PathBuf, pipeline: Option<&Path>) -> Result<Project, Refu
         return Ok(Project {
             workdir,
             config: Config::default(),
+            trust: None,
+            revocations: Arc::new(RevocationWatch::new(None, None, &config_dir)),
             config_dir,
             has_config: false,
             lock: Lock::default(),
@@ -83,7 +97,9 @@ fn read_files(workdir: PathBuf, pipeline: Option<&Path>) -> Result<Project, Refu
     };
     let config = read_config(&file, &workdir)?;
     let lock = read_lock(&config_dir.join(LOCK_FILE_NAME))?;
-    Ok(Project { workdir, config, config_dir, has_config: true, lock, note })
+    let trust = config.trust.as_ref().map(|setting| admission::trust(setting, &config_dir)).transpose()?.map(Arc::new);
+    let revocations = Arc::new(RevocationWatch::new(config.trust.as_ref(), trust.clone(), &config_dir));
+    Ok(Project { workdir, config, config_dir, has_config: true, lock, trust, revocations, note })
 }
 
 /// Refuses paths of `glovebox.toml` with which no run can start on this machine: entries of `[workspace] include`, and

@@ -86,8 +86,9 @@ pub fn check_unchanged(run: &str, project: &Project, recorded: &[RuleRecord]) ->
     if project.config.rules.is_empty() && recorded.is_empty() {
         return Ok(());
     }
-    let now = digests(RuleFiles { config: &project.config, lock: &project.lock, files: &files(project) })
-        .map_err(Refusal::for_plugins)?;
+    let (files, admission) = (files(project), project.admission());
+    let rules = RuleFiles { config: &project.config, lock: &project.lock, files: &files, admission: &admission };
+    let now = digests(rules).map_err(Refusal::for_plugins)?;
     if now.iter().map(|(name, digest)| (name, digest)).eq(recorded.iter().map(|rule| (&rule.name, &rule.digest))) {
         return refuse_withdrawn(run, project, recorded);
     }
@@ -110,7 +111,8 @@ fn refuse_withdrawn(run: &str, project: &Project, recorded: &[RuleRecord]) -> Re
 
 /// Loads the rule set of a project.
 pub(super) fn load(project: &Project, host: &ComponentHost) -> Result<RuleSet, Refusal> {
-    let rules = RuleFiles { config: &project.config, lock: &project.lock, files: &files(project) };
+    let (files, admission) = (files(project), project.admission());
+    let rules = RuleFiles { config: &project.config, lock: &project.lock, files: &files, admission: &admission };
     RuleSet::load(rules, host.get()?).map_err(Refusal::for_plugins)
 }
 

@@ -3,7 +3,7 @@
 use super::editing::{Editing, parse_config};
 use super::now::plugin_now;
 use super::source::PluginSource;
-use super::{cannot_be_used, inspect_bytes};
+use super::{cannot_be_used, inspect_bytes, signature};
 use crate::arguments::AddArguments;
 use crate::exit::{CommandResult, Exit, Stop};
 use crate::replaced_file;
@@ -40,7 +40,8 @@ pub fn add(arguments: &AddArguments) -> CommandResult {
     let text = with_table(&editing.config_text()?, &table);
     let config = parse_config(&text)?;
     let entry = config.plugins.get(&name).ok_or_else(|| Stop::new(Exit::Internal, "the new table was not read"))?;
-    let plugin = plugin_now(project, &name, entry, &inspection)?.plugin;
+    let signer = signature::require(project, &name, &file, &inspection)?;
+    let plugin = LockedPlugin { signer, ..plugin_now(project, &name, entry, &inspection)?.plugin };
     terminal::print(terms(&plugin));
     if !arguments.accept {
         let message = format!("`{name}` was not added, and nothing was written");
@@ -48,6 +49,9 @@ pub fn add(arguments: &AddArguments) -> CommandResult {
         return Err(Stop::new(Exit::Policy, message).with_help(help));
     }
     place.install(&bytes)?;
+    if let Some(copy) = &place.copy {
+        signature::install(&file, copy)?;
+    }
     let mut lock = Lock { plugins: project.lock.plugins.clone() };
     lock.plugins.insert(name.clone(), plugin);
     editing.write_lock(&lock)?;

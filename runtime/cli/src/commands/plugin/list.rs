@@ -1,6 +1,6 @@
 //! `glovebox plugin ls`: the plugins of a project, and whether each is as it was locked.
 
-use super::now::plugins_now;
+use super::now::{PluginNow, plugins_now};
 use crate::arguments::ListPluginsArguments;
 use crate::exit::{CommandResult, Exit};
 use crate::prepare;
@@ -17,13 +17,15 @@ pub fn list(arguments: &ListPluginsArguments) -> CommandResult {
     }
     let width = now.iter().map(|now| now.plugin.name.len()).max().unwrap_or_default();
     let mut rows = Rows::new(width);
-    for plugin in now.iter().map(|now| &now.plugin) {
-        let state = match project.lock.verify(plugin) {
-            Ok(()) => "locked".to_owned(),
-            Err(mismatch) => format!("does not run: {mismatch}"),
+    for PluginNow { plugin, refused, .. } in &now {
+        let state = match (refused, project.lock.verify(plugin)) {
+            (Some(refused), _) => format!("does not run: {}", refused.message),
+            (None, Ok(())) => "locked".to_owned(),
+            (None, Err(mismatch)) => format!("does not run: {mismatch}"),
         };
+        let signer = plugin.signer.as_ref().map(|signer| format!(", signed by {}", signer.name)).unwrap_or_default();
         let version = plugin.version.as_deref().unwrap_or("-");
-        rows.row(&plugin.name, format_args!("{version}  {}  {state}", plugin.source));
+        rows.row(&plugin.name, format_args!("{version}  {}  {state}{signer}", plugin.source));
     }
     for name in project.lock.plugins.keys().filter(|name| !now.iter().any(|now| now.plugin.name == **name)) {
         rows.row(visible::line(name), "only in `glovebox.lock`; `glovebox plugin remove` removes it");

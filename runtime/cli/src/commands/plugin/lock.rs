@@ -25,6 +25,9 @@ pub fn lock(arguments: &LockArguments) -> CommandResult {
     refuse_no_config(project, arguments)?;
     let mut agreed = Lock::default();
     for now in plugins_now(project)? {
+        if let Some(refused) = now.refused {
+            return Err(refused);
+        }
         if !arguments.json {
             terminal::print(agreement::render(&now.plugin, &project.lock, now.agreement.as_ref()));
         }

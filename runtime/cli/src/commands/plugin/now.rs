@@ -1,6 +1,6 @@
 //! The plugins of a project as they are now, in the form of the lock file.
 
-use super::{cannot_be_used, read};
+use super::{cannot_be_used, read, signature};
 use crate::exit::{Exit, Stop};
 use crate::terminal::agreement::Agreement;
 use crate::terminal::visible;
@@ -20,6 +20,19 @@ pub struct PluginNow<'a> {
     pub plugin: LockedPlugin,
     /// What author and operator wrote. `None` for a rule plugin.
     pub agreement: Option<Agreement<'a>>,
+    /// Why it may not run, whatever the lock file says: it was revoked, or is not signed as the project requires.
+    pub refused: Option<Stop>,
+}
+
+impl PluginNow<'_> {
+    /// Adds the key that signed the component in a file, or why the component is refused.
+    fn checked(mut self, project: &Project, file: &Path, inspection: &Inspection) -> Self {
+        match signature::require(project, &self.plugin.name, &project.config_dir.join(file), inspection) {
+            Ok(signer) => self.plugin.signer = signer,
+            Err(refused) => self.refused = Some(refused),
+        }
+        self
+    }
 }
 
 /// Returns the error for a name that `glovebox.toml` does not have.
@@ -33,15 +46,18 @@ pub fn plugins_now(project: &Project) -> Result<Vec<PluginNow<'_>>, Stop> {
     let mut found = Vec::new();
     for (name, entry) in &project.config.plugins {
         let inspection = ConfigEntry::plugin(name, entry).read(project)?;
-        found.push(plugin_now(project, name, entry, &inspection)?);
+        let now = plugin_now(project, name, entry, &inspection)?;
+        found.push(now.checked(project, Path::new(&entry.path), &inspection));
     }
     for (name, entry) in &project.config.rules {
-        found.push(PluginNow { plugin: rules_now(project, name, entry)?, agreement: None });
+        let (plugin, inspection) = rules_now(project, name, entry)?;
+        let now = PluginNow { plugin, agreement: None, refused: None };
+        found.push(now.checked(project, Path::new(&entry.path), &inspection));
     }
     Ok(found)
 }
 
-/// Returns the plugin with these bytes, or refuses a component that no stage could use.
+/// Returns the plugin with these bytes, without its signer, or refuses a component that no stage could use.
 pub fn plugin_now<'a>(
     project: &'a Project,
     name: &str,
@@ -55,22 +71,27 @@ pub fn plugin_now<'a>(
     }
     let (wants, offered) = (wanted(inspection, Some(entry)), entry.grants.clone().unwrap_or_default());
     let agreement = Agreement { wants, offered, granted, network: &project.config.sandbox.network };
-    Ok(PluginNow { plugin: LockedPlugin::for_plugin(name, entry, inspection), agreement: Some(agreement) })
+    Ok(PluginNow { plugin: LockedPlugin::for_plugin(name, entry, inspection), agreement: Some(agreement), refused: None })
 }
 
 /// Checks a rule plugin, which imports nothing. Its only grant is to change the graph.
-fn rules_now(project: &Project, name: &str, entry: &RuleEntry) -> Result<LockedPlugin, Stop> {
+fn rules_now(project: &Project, name: &str, entry: &RuleEntry) -> Result<(LockedPlugin, Inspection), Stop> {
     let found = ConfigEntry::rules(name, entry).read(project)?;
     glovebox_host::rules::check(&found).map_err(|error| {
         Stop::new(Exit::Plugin, format!("`{}` cannot be used for rules: {error}", visible::line(&entry.path)))
     })?;
-    Ok(LockedPlugin::for_rules(name, entry, &found))
+    Ok((LockedPlugin::for_rules(name, entry, &found), found))
 }
 
 /// Refuses a project whose plugins differ from its lock file in any way (`--locked`), also where less is granted.
 pub fn refuse_differences(project: &Project) -> Result<(), Stop> {
-    let now = plugins_now(project)?;
-    let now = Lock { plugins: now.into_iter().map(|now| (now.plugin.name.clone(), now.plugin)).collect() };
+    let mut now = Lock::default();
+    for found in plugins_now(project)? {
+        if let Some(refused) = found.refused {
+            return Err(refused);
+        }
+        now.plugins.insert(found.plugin.name.clone(), found.plugin);
+    }
     let mut differences = Vec::new();
     for (name, plugin) in &now.plugins {
         match project.lock.plugins.get(name) {

@@ -1,8 +1,8 @@
 //! `glovebox plugin update`: agrees to new bytes of a plugin. Only what grew is shown, and only growth needs `--accept`.
 
 use super::editing::Editing;
-use super::inspect_bytes;
 use super::now::{self, plugin_now};
+use super::{inspect_bytes, signature};
 use super::source::PluginSource;
 use crate::arguments::UpdateArguments;
 use crate::exit::{CommandResult, Exit, Stop};
@@ -34,7 +34,8 @@ pub fn update(arguments: &UpdateArguments) -> CommandResult {
         let message = format!("`{}` is the plugin `{}`, and not `{name}`", file.display(), manifest.name);
         return Err(Stop::new(Exit::Plugin, message).with_help("add it under its own name with `glovebox plugin add`"));
     }
-    let after = plugin_now(project, name, entry, &inspection)?.plugin;
+    let signer = signature::require(project, name, &file, &inspection)?;
+    let after = LockedPlugin { signer, ..plugin_now(project, name, entry, &inspection)?.plugin };
     refuse_republished(before, &after)?;
     let grown = growth(before, &after);
     terminal::print(changes(before, &after, &grown));
@@ -43,11 +44,15 @@ pub fn update(arguments: &UpdateArguments) -> CommandResult {
         let help = format!("if it may do this, repeat with `--digest {} --accept`", after.digest);
         return Err(Stop::new(Exit::Policy, message).with_help(help));
     }
+    if arguments.from.is_some() {
+        if before.digest != after.digest {
+            replaced_file::put(&installed, &bytes)?;
+        }
+        // The same bytes may have more signatures than before.
+        signature::install(&file, &installed)?;
+    }
     if *before == after {
         return Ok(Exit::Ok);
-    }
-    if arguments.from.is_some() {
-        replaced_file::put(&installed, &bytes)?;
     }
     let mut lock = Lock { plugins: project.lock.plugins.clone() };
     lock.plugins.insert(name.to_owned(), after);

@@ -3,7 +3,6 @@
 //!
 //! The same journal gives the same statement, so a verifier rebuilds the statement and compares.
 
-use super::keys;
 use crate::exit::{Exit, Stop};
 use crate::runs::RunFolder;
 use crate::runs::changes::Changes;
@@ -14,10 +13,10 @@ use glovebox_journal::event::{QuestionAnswered, RunStarted};
 use glovebox_journal::sqlite::OpenJournal;
 use glovebox_plan::plan::PlanCapabilities;
 use glovebox_record::{ChangeOp, Digest, DigestedFile, FileChange};
+use glovebox_signing::key::Sha256;
 use glovebox_state::evidence::{RunStatus, RunSummary, VerdictFile};
 use glovebox_workspace::exposure::Exposure;
 use glovebox_workspace::record_files::{self, RecordFiles};
-use ring::digest::{Context, SHA256};
 use schemars::JsonSchema;
 use serde::Serialize;
 use std::borrow::Cow;
@@ -191,11 +190,11 @@ fn product(changes: &Changes, change: &FileChange) -> Result<(String, ProductDig
 
 /// Returns the BLAKE3 and SHA-256 digests of all bytes of a reader.
 pub fn digests(mut bytes: impl Read) -> io::Result<(Digest, String)> {
-    let (mut blake3, mut sha256) = (blake3::Hasher::new(), Context::new(&SHA256));
+    let (mut blake3, mut sha256) = (blake3::Hasher::new(), Sha256::default());
     let mut buffer = vec![0; 128 << 10];
     loop {
         match bytes.read(&mut buffer) {
-            Ok(0) => return Ok((blake3.finalize().into(), keys::hex(sha256.finish().as_ref()))),
+            Ok(0) => return Ok((blake3.finalize().into(), sha256.finish())),
             Ok(read) => {
                 blake3.update(&buffer[..read]);
                 sha256.update(&buffer[..read]);

@@ -7,6 +7,7 @@ use glovebox_pipeline::ir::Role;
 use glovebox_record::path::ScopePath;
 use glovebox_record::scope::Entry;
 use glovebox_record::{Digest, LimitName, LimitSettings};
+use glovebox_signing::trust::Signer;
 use proptest::prelude::*;
 use std::collections::BTreeSet;
 
@@ -20,12 +21,21 @@ const IMPORTS: [&str; 5] = [
     "wasi:cli/stdout",
 ];
 
+/// Keys as digits. Nobody trusts the last one.
+const KEYS: [u8; 3] = [1, 2, 3];
+
+fn signer(key: u8) -> Signer {
+    let text = format!("sha256:{} key {key}", key.to_string().repeat(64));
+    text.parse().expect("a signer")
+}
+
 fn plugin(wants: &Grants, offered: &Grants) -> LockedPlugin {
     LockedPlugin {
         name: "a.one".to_owned(),
         version: None,
         source: "file a.wasm".to_owned(),
         digest: Digest::ZERO,
+        signer: None,
         bytes: 1,
         world: "handler".to_owned(),
         imports: Vec::new(),
@@ -33,6 +43,18 @@ fn plugin(wants: &Grants, offered: &Grants) -> LockedPlugin {
         offered: grant_lines(offered, Role::Builder),
         grants: grant_lines(&wants.intersect(offered), Role::Builder),
     }
+}
+
+#[test]
+fn another_signer_is_growth_and_a_first_one_is_not() {
+    let with = |signer| LockedPlugin { signer, ..plugin(&Grants::default(), &Grants::default()) };
+    let found = |before, after| growth(&with(before), &with(after)).iter().map(ToString::to_string).collect::<Vec<_>>();
+    assert_eq!(found(None, Some(signer(1))).len(), 0);
+    assert_eq!(found(Some(signer(1)), Some(signer(1))).len(), 0);
+    let renamed = Signer { name: "another name".to_owned(), ..signer(1) };
+    assert_eq!(found(Some(signer(1)), Some(renamed)).len(), 0);
+    assert!(found(Some(signer(1)), Some(signer(2)))[0].contains("is signed by key 2"));
+    assert!(found(Some(signer(1)), None)[0].contains("is not signed by a trusted key any more"));
 }
 
 #[test]
@@ -121,6 +143,9 @@ fn requests(plugin: &LockedPlugin) -> BTreeSet<String> {
         plugin.imports.iter().filter(|name| !name.starts_with("wasi:cli/")).map(|name| format!("import {name}")),
     );
     allowed.insert(format!("world {}", plugin.world));
+    // Without a signer, anyone may have made the bytes.
+    let makers = KEYS.iter().filter(|key| plugin.signer.as_ref().is_none_or(|it| it.key == signer(**key).key));
+    allowed.extend(makers.map(|key| format!("made by {key}")));
     allowed
 }
 
@@ -150,7 +175,9 @@ fn grants() -> impl Strategy<Value = Grants> {
 fn plugins() -> impl Strategy<Value = LockedPlugin> {
     let imports = proptest::sample::subsequence(IMPORTS.to_vec(), 0..=IMPORTS.len());
     let world = prop_oneof![6 => Just("handler"), 1 => Just("agent")];
-    (grants(), grants(), imports, world).prop_map(|(wants, offered, imports, world)| LockedPlugin {
+    let key = proptest::option::of(0..KEYS.len() - 1);
+    (grants(), grants(), imports, world, key).prop_map(|(wants, offered, imports, world, key)| LockedPlugin {
+        signer: key.map(|key| signer(KEYS[key])),
         imports: imports.into_iter().map(str::to_owned).collect(),
         world: world.to_owned(),
         ..plugin(&wants, &offered)
@@ -159,7 +186,7 @@ fn plugins() -> impl Strategy<Value = LockedPlugin> {
 
 /// An update as they are: one list of an earlier plugin is replaced by that of another one.
 fn updates() -> impl Strategy<Value = (LockedPlugin, LockedPlugin)> {
-    (plugins(), plugins(), 0..7usize).prop_map(|(before, other, change)| {
+    (plugins(), plugins(), 0..8usize).prop_map(|(before, other, change)| {
         let kept = before.clone();
         let after = match change {
             0 => LockedPlugin { wants: other.wants, ..kept },
@@ -168,6 +195,7 @@ fn updates() -> impl Strategy<Value = (LockedPlugin, LockedPlugin)> {
             3 => LockedPlugin { imports: other.imports, ..kept },
             4 => LockedPlugin { world: other.world, ..kept },
             5 => kept,
+            6 => LockedPlugin { signer: other.signer, ..kept },
             _ => other,
         };
         (before, after)

@@ -1,0 +1,306 @@
+//! The signatures of components: `glovebox plugin keygen`, `sign` and `verify`, and the check of every other command that reads
+//! a plugin.
+//!
+//! A component is not signed, its signatures are not valid, or a key signed it. Text, JSON and exit code keep the three apart.
+
+use super::{inspect_bytes, read_bytes};
+use crate::arguments::{KeygenArguments, SignArguments, VerifyPluginArguments};
+use crate::exit::{CommandResult, Exit, Stop};
+use crate::key_files;
+use crate::prepare;
+use crate::replaced_file;
+use crate::terminal::rows::Rows;
+use crate::terminal::{self, visible};
+use glovebox_host::inspect::Inspection;
+use glovebox_plan::components::{PluginFile, PluginProblem};
+use glovebox_plan::config::{Config, is_plugin_name};
+use glovebox_plan::prepare::admission::{read_signatures, signatures_file};
+use glovebox_plan::prepare::project::Project;
+use glovebox_plan::prepare::source::read_component;
+use glovebox_record::Digest;
+use glovebox_signing::key::SigningKey;
+use glovebox_signing::plugin::{FILE_BYTES_MAX, PluginIdentity, Signatures};
+use glovebox_signing::trust::{NamePattern, Signer, Trust, TrustedKey};
+use glovebox_workspace::regular_file::{self, Links};
+use schemars::JsonSchema;
+use serde::Serialize;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+/// Creates a key for signatures.
+pub fn keygen(arguments: &KeygenArguments) -> CommandResult {
+    let (public_file, key) = key_files::create(&arguments.file)?;
+    let (private, public) = (shown(&arguments.file), shown(&public_file));
+    terminal::print(format_args!("{key}\n"));
+    terminal::say(format_args!("wrote the private key `{private}` and the public key `{public}` ({})\n", key.id()));
+    Ok(Exit::Ok)
+}
+
+/// Signs a component, and writes the file of its signatures.
+pub fn sign(arguments: &SignArguments) -> CommandResult {
+    let component = read_identity(&arguments.component, arguments.name.as_deref())?;
+    let keys: Vec<SigningKey> =
+        arguments.keys.iter().map(|file| key_files::read_private(file, Path::new("."))).collect::<Result<_, _>>()?;
+    let text = Signatures::sign(&component, &keys.iter().collect::<Vec<_>>());
+    // The same checks as those of every reader, so that nobody gets a file that cannot be read.
+    let public: Vec<_> = keys.iter().map(SigningKey::public).collect();
+    Signatures::read(text.as_bytes())
+        .and_then(|read| read.verify(&component, &public))
+        .map_err(|fault| Stop::new(Exit::Usage, format!("these keys cannot sign together: {fault}")))?;
+    let file = arguments.output.clone().unwrap_or_else(|| signatures_file(&arguments.component));
+    replaced_file::put(&file, &text)?;
+    let ids: Vec<String> = public.iter().map(|key| key.id().to_string()).collect();
+    let name = named(&component);
+    terminal::say(format_args!("signed {name} in `{}` with {}\n", shown(&file), ids.join(", ")));
+    Ok(Exit::Ok)
+}
+
+/// What is known about the signatures of a component.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+enum SignatureState {
+    /// A key signed the component.
+    Verified,
+    /// The component has no signatures.
+    NotSigned,
+    /// The component has signatures that do not count.
+    Failed,
+    /// The component has signatures, and there is no key to check them with.
+    NotChecked,
+}
+
+/// The document that `plugin verify --json` prints.
+#[derive(Debug, Serialize, JsonSchema)]
+#[schemars(title = "plugin-verify.json")]
+pub struct VerifyFile {
+    /// Version of this document.
+    schema_version: u32,
+    /// Name of the plugin.
+    name: String,
+    /// Version of the plugin; null for a component without a manifest.
+    version: Option<String>,
+    /// Digest of the component.
+    digest: Digest,
+    /// The signatures of the component.
+    #[serde(flatten)]
+    signature: SignatureReport,
+}
+
+/// The signatures of a component.
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct SignatureReport {
+    /// `verified`, `not_signed`, `failed`, or `not_checked` (only in `plugin inspect`).
+    state: SignatureState,
+    /// The key that signed the component; null unless the state is `verified`.
+    signer: Option<Signer>,
+    /// Why the signatures do not count; null unless the state is `failed`.
+    reason: Option<String>,
+    /// Ids of the keys that the signatures name. Anyone can write any id.
+    named_keys: Vec<String>,
+}
+
+impl SignatureReport {
+    fn new(state: SignatureState, signatures: Option<&[u8]>) -> Self {
+        let read = signatures.and_then(|bytes| Signatures::read(bytes).ok());
+        let named_keys = read.iter().flat_map(Signatures::named_keys).map(|key| visible::line(key).into_owned()).collect();
+        Self { state, signer: None, reason: None, named_keys }
+    }
+
+    fn check(trust: &Trust, component: &PluginIdentity, signatures: Option<&[u8]>) -> (Self, Option<&'static str>) {
+        let of = |state| Self::new(state, signatures);
+        match (trust.check(component, signatures), signatures) {
+            (Ok(Some(signer)), _) => (Self { signer: Some(signer), ..of(SignatureState::Verified) }, None),
+            (Ok(None), _) | (Err(_), None) => (of(SignatureState::NotSigned), None),
+            (Err(fault), Some(_)) => {
+                let reason = Some(visible::line(&fault.to_string()).into_owned());
+                (Self { reason, ..of(SignatureState::Failed) }, Some(fault.help()))
+            }
+        }
+    }
+}
+
+/// Checks the signatures of a component with a key, or with the keys of the project.
+pub fn verify(arguments: &VerifyPluginArguments) -> CommandResult {
+    let trust = match &arguments.key {
+        Some(file) => Arc::new(only(file)?),
+        None => prepare::read_project(&arguments.workdir, None)?.trust.ok_or_else(|| {
+            Stop::new(Exit::Usage, "there is no key to check signatures with: glovebox.toml has no `[trust]`")
+                .with_help("name the author's public key: `--key KEY.pub`")
+        })?,
+    };
+    let component = read_identity(&arguments.component, arguments.name.as_deref())?;
+    let signatures = match &arguments.signature {
+        None => unread(&arguments.component, read_signatures(&arguments.component))?,
+        Some(file) => {
+            let read = regular_file::read(file, Links::Follow, FILE_BYTES_MAX);
+            Some(read.map_err(|error| Stop::io(format!("read the signatures `{}`", shown(file)), &error))?)
+        }
+    };
+    let (signature, help) = SignatureReport::check(&trust, &component, signatures.as_deref());
+    let exit = match signature.state {
+        SignatureState::Verified => Exit::Ok,
+        SignatureState::NotSigned => Exit::Unverified,
+        SignatureState::Failed | SignatureState::NotChecked => Exit::Plugin,
+    };
+    if arguments.json {
+        let PluginIdentity { name, version, digest, .. } = component;
+        terminal::print_json(&VerifyFile { schema_version: 1, name, version, digest, signature })?;
+        return Ok(exit);
+    }
+    let name = named(&component);
+    match (&signature.signer, &signature.reason) {
+        (Some(signer), _) => terminal::print(format_args!("verified: {name} is signed by {signer}\n")),
+        (None, Some(reason)) => {
+            let stop = Stop::new(exit, format!("the signature failed: {reason}"));
+            return Err(Stop { help: help.map(str::to_owned), ..stop });
+        }
+        (None, None) => {
+            let file = signatures_file(&arguments.component);
+            let message = format!("not signed: {name} has no file of signatures (`{}`)", shown(&file));
+            return Err(Stop::new(exit, message).with_help("ask the author for it, or name it: `--signature FILE`"));
+        }
+    }
+    Ok(exit)
+}
+
+/// Returns the trust in one key for all names.
+fn only(file: &Path) -> Result<Trust, Stop> {
+    let name = file.file_name().map(|name| visible::line(&name.to_string_lossy()).into_owned()).unwrap_or_default();
+    let key = TrustedKey { name, key: key_files::read_public(file)?, plugins: vec![NamePattern::All], not_after: None };
+    Ok(Trust { keys: vec![key], ..Trust::default() })
+}
+
+/// Reads a component and returns what its signature is about. A component without a manifest needs a name.
+fn read_identity(file: &Path, given: Option<&str>) -> Result<PluginIdentity, Stop> {
+    let bytes = read_bytes(file, Config::default().component_bytes(""))?;
+    let inspection = inspect_bytes(file, &bytes)?;
+    let written = inspection.manifest.as_ref().map(|manifest| manifest.name.as_str());
+    let name = match (written, given) {
+        (Some(written), Some(given)) if written != given => {
+            let message = format!(
+                "the manifest of `{}` names the plugin `{}`, and not `{}`",
+                shown(file),
+                visible::line(written),
+                visible::line(given)
+            );
+            return Err(Stop::new(Exit::Usage, message).with_help("leave out `--name`"));
+        }
+        (Some(name), _) | (None, Some(name)) => name,
+        (None, None) => {
+            let message = format!("`{}` has no manifest, so it has no name to sign", shown(file));
+            return Err(Stop::new(Exit::Usage, message).with_help("name it as the table in glovebox.toml: `--name acme.review`"));
+        }
+    };
+    if !is_plugin_name(name) {
+        let message = format!("`{}` is not a name for a plugin", visible::line(name));
+        let help = "two or more words of a-z, 0-9 and `-`, joined by `.`, are expected, such as `acme.review`";
+        return Err(Stop::new(Exit::Plugin, message).with_help(help));
+    }
+    let version = inspection.manifest.as_ref().map(|manifest| manifest.version.to_string());
+    Ok(PluginIdentity::new(name, version, &bytes))
+}
+
+/// Returns the signer of a plugin of the project. `None` for a plugin that needs no signature and has none, and in a project
+/// without `[trust]`, which reads no signatures.
+///
+/// # Errors
+///
+/// Exit 7 for a component that was revoked, or that is not signed as the project requires.
+pub fn require(project: &Project, name: &str, file: &Path, inspection: &Inspection) -> Result<Option<Signer>, Stop> {
+    let admission = project.admission();
+    admission.refuse_revoked(name, &inspection.digest).map_err(refused)?;
+    if project.trust.is_none() {
+        return Ok(None);
+    }
+    let bytes = read_component(file, inspection.bytes).map(Arc::from);
+    let of_file = PluginFile { path: shown(file), bytes, signatures: read_signatures(file) };
+    if of_file.content().is_ok_and(|bytes| Digest::hash(bytes) != inspection.digest) {
+        let message = format!("`{}` changed while it was read", shown(file));
+        return Err(Stop::new(Exit::Transient, message).with_help("repeat the command"));
+    }
+    admission.signer(name, inspection, &of_file).map_err(refused)
+}
+
+/// Copies the signatures of a component to the place to which the component is copied. Removes those that were there if the new
+/// component has none, because they are about other bytes.
+pub fn install(from: &Path, to: &Path) -> Result<(), Stop> {
+    let place = signatures_file(to);
+    match unread(from, read_signatures(from))? {
+        Some(signatures) => replaced_file::put(&place, &signatures),
+        None => match std::fs::remove_file(&place) {
+            Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
+                Err(Stop::io(format!("remove `{}`", shown(&place)), &error))
+            }
+            _ => Ok(()),
+        },
+    }
+}
+
+/// What `plugin inspect` shows about signatures and revocations.
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct Standing {
+    /// The signatures of the component.
+    signature: SignatureReport,
+    /// Why the component may not run; null unless it was revoked.
+    revoked: Option<String>,
+}
+
+impl Standing {
+    /// Looks at the signatures beside a component, with the keys of the project in the current folder, and at the revocations.
+    pub fn read(file: &Path, inspection: &Inspection) -> Result<Self, Stop> {
+        let signatures = unread(file, read_signatures(file))?;
+        // A component is also inspected outside of any project, and in one whose configuration has errors.
+        let project = prepare::read_project(Path::new("."), None).ok();
+        let name = inspection.manifest.as_ref().map_or("", |manifest| manifest.name.as_str());
+        let admission = project.as_ref().map(Project::admission).unwrap_or_default();
+        let revoked = admission.revocations.find(name, &inspection.digest).map(|refused| refused.to_string());
+        let signature = match (&admission.trust, &signatures) {
+            (_, None) => SignatureReport::new(SignatureState::NotSigned, None),
+            (None, Some(bytes)) => SignatureReport::new(SignatureState::NotChecked, Some(bytes)),
+            // A component without a manifest has no name that a key could cover.
+            (Some(_), Some(bytes)) if name.is_empty() => SignatureReport::new(SignatureState::NotChecked, Some(bytes)),
+            (Some(trust), Some(bytes)) => {
+                let component = read_identity(file, None)?;
+                SignatureReport::check(trust, &component, Some(bytes)).0
+            }
+        };
+        Ok(Self { signature, revoked })
+    }
+
+    /// Returns the rows of `plugin inspect`.
+    pub fn render(&self) -> String {
+        let mut rows = Rows::new(9);
+        let SignatureReport { state, signer, reason, named_keys } = &self.signature;
+        match (state, signer, reason) {
+            (_, Some(signer), _) => rows.row("signed", format_args!("verified: by {signer}")),
+            (_, _, Some(reason)) => rows.row("signed", format_args!("failed: {reason}")),
+            (SignatureState::NotChecked, ..) => {
+                let keys = named_keys.join(", ");
+                rows.row("signed", format_args!("not checked, since no key is trusted here; it names {keys}"));
+            }
+            _ => rows.row("signed", "not signed"),
+        }
+        self.revoked.iter().for_each(|reason| rows.row("revoked", reason));
+        rows.finish()
+    }
+}
+
+fn refused(problem: PluginProblem) -> Stop {
+    Stop { help: problem.help, ..Stop::new(Exit::Plugin, problem.message) }
+}
+
+fn unread(component: &Path, read: Result<Option<Vec<u8>>, String>) -> Result<Option<Vec<u8>>, Stop> {
+    read.map_err(|reason| {
+        let file: PathBuf = signatures_file(component);
+        Stop::new(Exit::Plugin, format!("the signatures `{}` cannot be read: {reason}", shown(&file)))
+    })
+}
+
+fn named(component: &PluginIdentity) -> String {
+    let version = component.version.as_deref().map(|version| format!(" {}", visible::line(version))).unwrap_or_default();
+    format!("`{}`{version}", component.name)
+}
+
+fn shown(file: &Path) -> String {
+    visible::line(&file.to_string_lossy()).into_owned()
+}
