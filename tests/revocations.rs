@@ -103,7 +103,8 @@ fn a_running_component_is_stopped_and_never_starts_again() {
     bench.revoke("todo.wasm").ends(0).says("calls that are under way are stopped");
     bench.is_stopped("an endless loop", child);
     // Neither a retry of the stage nor the next stage called the component, which never returns.
-    let names: Vec<String> = bench.events("stage.finished").iter().map(|event| event["attempt"]["node"].to_string()).collect();
+    let names: Vec<String> =
+        bench.events("stage.finished").iter().map(|event| event["attempt"]["node"].to_string()).collect();
     let finished = bench.events("stage.finished");
     assert_eq!(finished.len(), 2, "{names:?} {finished:?}");
     for event in &finished {
@@ -149,7 +150,8 @@ fn a_revoked_component_is_refused_everywhere_until_that_is_taken_back() {
     let bench = Bench::new("(func $execute)", STAGE);
     bench.run(&["run", "pipeline.dot"]).ends(0);
     bench.run(&["plugin", "revoke", "--list"]).ends(0).says("you have revoked nothing");
-    let digest = bench.run(&["plugin", "inspect", "todo.wasm", "--json"]).ends(0).json()["digest"].as_str().unwrap().to_owned();
+    let digest =
+        bench.run(&["plugin", "inspect", "todo.wasm", "--json"]).ends(0).json()["digest"].as_str().unwrap().to_owned();
     bench.revoke(&digest).ends(0);
     bench.run(&["plugin", "revoke", &digest, "--reason", "another"]).ends(0).says("is revoked already: it leaks");
     let source = bench.bench.outside().join("again.wasm");
@@ -169,7 +171,10 @@ fn a_revoked_component_is_refused_everywhere_until_that_is_taken_back() {
     let listed = bench.run(&["plugin", "revoke", "--list"]);
     listed.ends(0).says(&digest).says("it leaks");
     let json = bench.run(&["plugin", "revoke", "--list", "--json"]).ends(0).json();
-    assert_eq!((json["schema_version"].as_u64(), json["revoked"][0]["digest"].as_str()), (Some(1), Some(digest.as_str())));
+    assert_eq!(
+        (json["schema_version"].as_u64(), json["revoked"][0]["digest"].as_str()),
+        (Some(1), Some(digest.as_str()))
+    );
     bench.run(&["plugin", "revoke", "--undo", &format!("blake3:{}", "0".repeat(64))]).ends(2).says("is not revoked");
     bench.run(&["plugin", "remove", "acme.todo"]).ends(0);
     bench.run(&["plugin", "add", source.to_str().unwrap(), "--accept"]).ends(7).says("it was revoked: it leaks");
@@ -216,12 +221,17 @@ fn a_damaged_list_stops_everything_and_is_not_replaced() {
     let begin = Instant::now();
     Answer::from_child(child).ends(7).says("cannot be read, so no component may run");
     assert!(begin.elapsed() < STOP_MAX, "{:?}", begin.elapsed());
-    let mut hostile = vec![Vec::new(), b"\xff".to_vec(), vec![b'['; 100_000], b"{\"schema_version\":9,\"revoked\":[]}".to_vec()];
+    let mut hostile =
+        vec![Vec::new(), b"\xff".to_vec(), vec![b'['; 100_000], b"{\"schema_version\":9,\"revoked\":[]}".to_vec()];
     hostile.push(vec![b' '; (8 << 20) + 1]);
     hostile.push(String::from_utf8(whole.clone()).unwrap().replace("it leaks", "\\u001b[2J").into_bytes());
     for bytes in &hostile {
         replace(bytes);
-        bench.run(&["run", "pipeline.dot"]).ends(7).says("cannot be read, so no component may run").never_says("\u{1b}");
+        bench
+            .run(&["run", "pipeline.dot"])
+            .ends(7)
+            .says("cannot be read, so no component may run")
+            .never_says("\u{1b}");
         bench.run(&["plan", "pipeline.dot"]).ends(7).says("cannot be read");
         bench.revoke("todo.wasm").ends(7).says("nothing was written");
         assert_eq!(fs::read(bench.list()).unwrap(), *bytes);
@@ -257,7 +267,8 @@ fn a_signed_list_revokes_what_its_key_covers() {
     let project = &bench.bench;
     let keys: Vec<String> =
         ["acme", "zeta"].iter().map(|name| project.outside().join(name).to_str().unwrap().to_owned()).collect();
-    let lines: Vec<String> = keys.iter().map(|key| bench.run(&["plugin", "keygen", key]).ends(0).stdout.trim().to_owned()).collect();
+    let lines: Vec<String> =
+        keys.iter().map(|key| bench.run(&["plugin", "keygen", key]).ends(0).stdout.trim().to_owned()).collect();
     let publish = |key: &str, file: &str| {
         bench.run(&["plugin", "revoke", "todo.wasm", "--reason", "it leaks", "--publish", file, "--key", key])
     };
@@ -285,7 +296,8 @@ fn a_signed_list_revokes_what_its_key_covers() {
     config(&lines[0], "acme.*");
     run().ends(7).says("its signature is not valid");
     project.write("revoked.json", &text);
-    let digest = bench.run(&["plugin", "inspect", "todo.wasm", "--json"]).ends(0).json()["digest"].as_str().unwrap().to_owned();
+    let digest =
+        bench.run(&["plugin", "inspect", "todo.wasm", "--json"]).ends(0).json()["digest"].as_str().unwrap().to_owned();
     bench.run(&["plugin", "revoke", "--undo", &digest, "--publish", "revoked.json", "--key", &keys[0]]).ends(0);
     run().ends(0);
 }

@@ -15,7 +15,8 @@ use std::process::Command;
 const PIPELINE: &str = "digraph g {\n  start [shape=Mdiamond]; done [shape=Msquare]\n  stage [type=\"acme.todo\"]\n  start -> stage -> done\n}\n";
 
 fn component(version: &str, body: &str) -> Vec<u8> {
-    let manifest = format!(r#"{{"name":"acme.todo","version":"{version}","description":"Looks for TODO.","wants":{{}}}}"#);
+    let manifest =
+        format!(r#"{{"name":"acme.todo","version":"{version}","description":"Looks for TODO.","wants":{{}}}}"#);
     embed(&guests::component(body), &manifest).expect("a manifest")
 }
 
@@ -180,7 +181,8 @@ fn tools_of_others_verify_the_same_bytes() {
         let (message, signature) = (signed.key("message"), signed.key("signature"));
         fs::write(&message, &bytes).unwrap();
         for (at, key) in ["old.pub", "new.pub"].iter().enumerate() {
-            fs::write(&signature, STANDARD.decode(envelope["signatures"][at]["sig"].as_str().unwrap()).unwrap()).unwrap();
+            fs::write(&signature, STANDARD.decode(envelope["signatures"][at]["sig"].as_str().unwrap()).unwrap())
+                .unwrap();
             let mut openssl = Command::new("openssl");
             openssl.args(["pkeyutl", "-verify", "-rawin", "-pubin", "-inkey"]).arg(signed.key(key));
             let verified = openssl.arg("-in").arg(&message).arg("-sigfile").arg(&signature).output().unwrap();
@@ -193,7 +195,8 @@ fn tools_of_others_verify_the_same_bytes() {
         assert_eq!(digest.split(' ').next(), subject["digest"]["sha256"].as_str());
         // A private key of OpenSSL signs too.
         let own = signed.key("openssl.key");
-        let made = Command::new("openssl").args(["genpkey", "-algorithm", "ed25519", "-out"]).arg(&own).output().unwrap();
+        let made =
+            Command::new("openssl").args(["genpkey", "-algorithm", "ed25519", "-out"]).arg(&own).output().unwrap();
         assert!(made.status.success(), "{made:?}");
         fs::set_permissions(&own, PermissionsExt::from_mode(0o600)).unwrap();
         signed.bench.glovebox(&["plugin", "sign", "plugins/todo.wasm", "--key", own.to_str().unwrap()]).ends(0);
@@ -324,7 +327,8 @@ fn an_edited_lock_does_not_change_who_signed() {
     let run = || signed.bench.glovebox(&["run", "pipeline.dot"]);
     with(&format!("signer = \"sha256:{} acme old\"", "0".repeat(64)));
     run().ends(7).says("but the lock has the signer acme old");
-    for wrong in ["signer = 1", "signer = \"\"", "signer = \"acme\"", "signer = \"sha256:00 acme\"", "signer = [\"x\"]"] {
+    for wrong in ["signer = 1", "signer = \"\"", "signer = \"acme\"", "signer = \"sha256:00 acme\"", "signer = [\"x\"]"]
+    {
         with(wrong);
         run().ends(7).says("is not a valid lock file");
     }
@@ -362,7 +366,16 @@ fn a_plugin_is_added_and_updated_with_its_signatures() {
     update(&[]).ends(0).says("0.1.0, now 0.2.0");
     bench.glovebox(&["run", "pipeline.dot"]).ends(0);
     // A second signature of the same bytes is installed too.
-    let both = ["plugin", "sign", from, "--key", signed.key("old").to_str().unwrap(), "--key", signed.key("new").to_str().unwrap()].map(str::to_owned);
+    let both = [
+        "plugin",
+        "sign",
+        from,
+        "--key",
+        signed.key("old").to_str().unwrap(),
+        "--key",
+        signed.key("new").to_str().unwrap(),
+    ]
+    .map(str::to_owned);
     bench.glovebox(&both.iter().map(String::as_str).collect::<Vec<_>>()).ends(0);
     update(&[]).ends(0).says("nothing changed");
     assert_eq!(bench.read("plugins/acme.todo.wasm.sig.json").matches("keyid").count(), 2);

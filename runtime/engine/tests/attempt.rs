@@ -246,7 +246,9 @@ async fn a_stages_own_reason_stays_readable() {
 
 #[tokio::test]
 async fn a_stage_that_did_not_end_by_itself_changes_nothing() {
-    for ending in [Ending::Trapped("trap".into()), Ending::LimitHit("wall_ms".into()), Ending::Canceled] {
+    let endings =
+        [Ending::Trapped("trap".into()), Ending::LimitHit("wall_ms".into()), Ending::Revoked("it leaks".into())];
+    for ending in endings.into_iter().chain([Ending::Canceled]) {
         let bench = Bench::new("prompt=x, allowed_write_paths=\"src/\"");
         let failed = outcome(Status::Fail);
         let fact = bench.settle(write_both, Report { ending: ending.clone(), outcome: failed, ..report() }).await;

@@ -97,9 +97,10 @@ pub(crate) fn canceled() -> CallEnd {
     CallEnd::by_host(Ending::Canceled, cancellation())
 }
 
-/// Returns the end of a call whose component must not run.
+/// Returns the end of a call whose component must not run (decision revoked-components-are-stopped).
 pub(crate) fn revoked(reason: &str) -> CallEnd {
-    let failure = Failure::new(FailureClass::Contract, FailureCode::REVOKED, format!("the component may not run: {reason}"));
+    let failure =
+        Failure::new(FailureClass::Contract, FailureCode::REVOKED, format!("the component may not run: {reason}"));
     CallEnd::by_host(Ending::Revoked(reason.to_owned()), failure)
 }
 

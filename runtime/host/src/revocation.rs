@@ -67,9 +67,8 @@ mod tests {
     fn it_looks_at_intervals_and_remembers_what_it_found() {
         let looks = Arc::new(AtomicU32::new(0));
         let counted = Arc::clone(&looks);
-        let check = RevocationCheck::new(move || {
-            (counted.fetch_add(1, Ordering::Relaxed) == 1).then(|| "it leaks".to_owned())
-        });
+        let check =
+            RevocationCheck::new(move || (counted.fetch_add(1, Ordering::Relaxed) == 1).then(|| "it leaks".to_owned()));
         assert_eq!(check.found(), None);
         let begin = Instant::now();
         assert_eq!(check.look_if_due(), None);

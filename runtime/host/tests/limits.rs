@@ -5,6 +5,7 @@ use crate::world::*;
 use glovebox_host::call::{Call, FileSetting, FileSource, FileTier};
 use glovebox_host::component::LoadError;
 use glovebox_host::host::{Host, HostConfig};
+use glovebox_host::revocation::RevocationCheck;
 use glovebox_record::{Ending, FailureClass, LimitName, Status};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -68,6 +69,27 @@ fn a_canceled_call_is_not_started() {
     let call = call(&[]);
     call.canceled.store(true, Ordering::Relaxed);
     assert_eq!(execute("log-flood", call).ending, Ending::Canceled);
+}
+
+#[test]
+fn a_revocation_reaches_spinning_and_sleeping_guests() {
+    for name in ["endless-loop", "sleeps"] {
+        load(name);
+        let began = Instant::now();
+        let revoked_at = began + Duration::from_millis(100);
+        let check = RevocationCheck::new(move || (Instant::now() >= revoked_at).then(|| "it leaks".to_owned()));
+        let report = execute(name, Call { revocation: Some(check), ..call(&[]) });
+        expect_failure(&report, FailureClass::Contract, "plugin/revoked");
+        assert_eq!(report.ending, Ending::Revoked("it leaks".to_owned()));
+        assert!(began.elapsed() >= Duration::from_millis(100) && began.elapsed() < Duration::from_secs(10), "{name}");
+    }
+}
+
+#[test]
+fn a_revoked_component_is_not_called() {
+    let check = RevocationCheck::new(|| Some("it leaks".to_owned()));
+    let report = execute("log-flood", Call { revocation: Some(check), ..call(&[]) });
+    assert_eq!((report.ending, report.log.len()), (Ending::Revoked("it leaks".to_owned()), 0));
 }
 
 #[test]

@@ -94,8 +94,10 @@ impl Envelope {
     /// Signs a payload with each key.
     pub fn sign(payload_type: PayloadType, payload: &[u8], keys: &[&SigningKey]) -> Self {
         let bytes = encoded(payload_type, payload);
-        let sign =
-            |key: &&SigningKey| Signature { keyid: key.public().id().to_string(), sig: STANDARD.encode(key.sign(&bytes)) };
+        let sign = |key: &&SigningKey| Signature {
+            keyid: key.public().id().to_string(),
+            sig: STANDARD.encode(key.sign(&bytes)),
+        };
         Self {
             payload_type: payload_type.to_string(),
             payload: STANDARD.encode(payload),
@@ -169,10 +171,7 @@ impl UncheckedPayload {
     /// Checks each signature that names one of these keys, and returns the payload with the positions of the keys that signed
     /// it, lowest first. A wrong signature of a given key is an error even if another key signed the payload. Signatures of
     /// other keys are not checked.
-    pub fn verify<'k>(
-        &self,
-        keys: impl IntoIterator<Item = &'k PublicKey>,
-    ) -> Result<(&[u8], Vec<usize>), Broken> {
+    pub fn verify<'k>(&self, keys: impl IntoIterator<Item = &'k PublicKey>) -> Result<(&[u8], Vec<usize>), Broken> {
         let mut signed = Vec::new();
         for (at, key) in keys.into_iter().enumerate() {
             let id = key.id().to_string();
@@ -244,7 +243,8 @@ mod tests {
     fn several_signatures_are_checked_one_by_one() {
         let keys: Vec<SigningKey> = (1..=17).map(key).collect();
         let keys: Vec<&SigningKey> = keys.iter().collect();
-        let read = |count: usize| Envelope::read(TYPE, Envelope::sign(TYPE, b"{}", &keys[..count]).to_line().as_bytes());
+        let read =
+            |count: usize| Envelope::read(TYPE, Envelope::sign(TYPE, b"{}", &keys[..count]).to_line().as_bytes());
         assert!(matches!(read(0), Err(Broken::Count { found: 0, .. })));
         assert!(matches!(read(17), Err(Broken::Count { found: 17, .. })));
         let sixteen = read(16).unwrap();

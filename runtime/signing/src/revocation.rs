@@ -234,7 +234,9 @@ impl Refused {
     /// Returns what the user can do.
     pub fn help(&self) -> &'static str {
         match self {
-            Self::Revoked { .. } => "use another version of the plugin; see all revocations with `glovebox plugin revoke --list`",
+            Self::Revoked { .. } => {
+                "use another version of the plugin; see all revocations with `glovebox plugin revoke --list`"
+            }
             Self::Unreadable { .. } => "restore the list from a backup; removing it takes back all its revocations",
         }
     }
@@ -297,7 +299,9 @@ mod tests {
         assert_eq!(RevocationList::parse(two.to_json().as_bytes()).unwrap(), two);
         assert!(!two.add(revocation(1, "another reason")).unwrap());
         assert_eq!(two.get(&Digest::from_bytes([1; 32])).unwrap().reason, "it leaks");
-        assert!(two.remove(&Digest::from_bytes([1; 32])).is_some() && two.remove(&Digest::from_bytes([9; 32])).is_none());
+        assert!(
+            two.remove(&Digest::from_bytes([1; 32])).is_some() && two.remove(&Digest::from_bytes([9; 32])).is_none()
+        );
         assert_eq!(two, list(&[2]));
         for wrong in ["", " ", "a\nb", "\u{202e}x", &"x".repeat(501)] {
             assert!(matches!(two.add(revocation(3, wrong)), Err(ListFault::Reason(_))), "{wrong:?}");

@@ -1,7 +1,8 @@
 //! Decides whether a plugin has the signature that the operator requires.
 //!
 //! A plugin is not signed, or its signatures are not valid, or a trusted key signed it. The three are never mixed: signatures
-//! that are not valid are refused even where no signature is required, because somebody wanted them to be believed.
+//! that are not valid are refused even where no signature is required, because their author wanted them to be believed
+//! (decision signatures-that-do-not-count-are-refused).
 
 use crate::key::{KeyId, PublicKey};
 use crate::plugin::{PluginIdentity, SignatureFault, Signatures};
@@ -47,7 +48,9 @@ impl NamePattern {
         }
         match text.strip_suffix('*') {
             // With one more word, the words must be the name of a plugin.
-            Some(words) => (words.ends_with('.') && is_name(&format!("{words}a"))).then(|| Self::Below(words.to_owned())),
+            Some(words) => {
+                (words.ends_with('.') && is_name(&format!("{words}a"))).then(|| Self::Below(words.to_owned()))
+            }
             None => is_name(text).then(|| Self::Exact(text.to_owned())),
         }
     }
@@ -164,9 +167,7 @@ impl JsonSchema for Signer {
 /// Returns true for a name of a key that can be shown: 1 to 64 characters, none of which could deceive a reader, without a
 /// space at its ends.
 pub fn is_key_name(name: &str) -> bool {
-    (1..=KEY_NAME_CHARS_MAX).contains(&name.chars().count())
-        && !name.chars().any(is_deceptive)
-        && name.trim() == name
+    (1..=KEY_NAME_CHARS_MAX).contains(&name.chars().count()) && !name.chars().any(is_deceptive) && name.trim() == name
 }
 
 /// Why a plugin is not accepted.
@@ -225,14 +226,18 @@ impl TrustFault {
     /// Returns what the operator can do.
     pub fn help(&self) -> &'static str {
         match self {
-            Self::NotSigned { .. } => "ask the author for the file of signatures, and put it beside the component: `PATH.sig.json`",
+            Self::NotSigned { .. } => {
+                "ask the author for the file of signatures, and put it beside the component: `PATH.sig.json`"
+            }
             Self::Fault { .. } => {
                 "do not use it: get the component and its signatures again from the author. See `glovebox plugin verify`"
             }
             Self::UnknownKeys { .. } => {
                 "ask the author for the public key by a way that you trust, and add a `[[trust.key]]` with it to glovebox.toml"
             }
-            Self::NotCovered { .. } => "if this key may sign it, add the name to `plugins` of the key in `[[trust.key]]`",
+            Self::NotCovered { .. } => {
+                "if this key may sign it, add the name to `plugins` of the key in `[[trust.key]]`"
+            }
             Self::Expired { .. } => "ask the author for a signature by a newer key, or raise `not_after` of the key",
         }
     }

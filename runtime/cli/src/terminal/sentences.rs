@@ -59,7 +59,9 @@ pub fn grew(growth: &Growth) -> Option<(&'static str, String)> {
         Growth::Signer { before, after } => (
             "signer",
             match after {
-                Some(after) => format!("{after}, and not {before} as before: ask the author whether the new key is theirs"),
+                Some(after) => {
+                    format!("{after}, and not {before} as before: ask the author whether the new key is theirs")
+                }
                 None => format!("no trusted key, but {before} before: anyone may have made these bytes"),
             },
         ),

@@ -22,11 +22,7 @@ impl<B> Workbench<B> {
 
 /// Waits for an attempt. If its component is revoked, asks the attempt to stop. This wait needs no task of its own, and an attempt
 /// that is shorter than [`INTERVAL`] is not looked at.
-pub(super) async fn stop_if_revoked<T>(
-    check: &RevocationCheck,
-    stop: &AtomicBool,
-    made: impl Future<Output = T>,
-) -> T {
+pub(super) async fn stop_if_revoked<T>(check: &RevocationCheck, stop: &AtomicBool, made: impl Future<Output = T>) -> T {
     tokio::pin!(made);
     loop {
         if let Ok(made) = tokio::time::timeout(INTERVAL, &mut made).await {

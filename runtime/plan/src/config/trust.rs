@@ -11,7 +11,8 @@ use std::ops::Range;
 
 /// Maximum number of lists of revocations. Each of them is looked at before each call of a component.
 const LISTS_MAX: usize = 16;
-const KEY_HELP: &str = "add `key = \"ed25519:…\"`, the line that `glovebox plugin keygen` prints, or `path = \"keys/acme.pub\"`";
+const KEY_HELP: &str =
+    "add `key = \"ed25519:…\"`, the line that `glovebox plugin keygen` prints, or `path = \"keys/acme.pub\"`";
 const NAME_HELP: &str = "add `name = \"acme 2026\"`, a name that you recognize";
 const PLUGINS_HELP: &str = "add `plugins = [\"acme.*\"]`, the names that the key may sign";
 
@@ -63,7 +64,11 @@ pub(super) fn parse(fields: &mut Fields<'_>, table: &Field<'_, '_>) -> TrustSett
         }
     }
     if !has_keys && (setting.require == Require::Signed || !setting.revocations.is_empty()) {
-        fields.missing(table, "key", "add a `[[trust.key]]` with `name`, `key` and `plugins`: without a key, nothing is signed");
+        fields.missing(
+            table,
+            "key",
+            "add a `[[trust.key]]` with `name`, `key` and `plugins`: without a key, nothing is signed",
+        );
     }
     setting
 }
@@ -82,7 +87,10 @@ fn require(fields: &mut Fields<'_>, field: &Field<'_, '_>) -> Require {
 fn keys(fields: &mut Fields<'_>, list: &Field<'_, '_>) -> Vec<TrustKeySetting> {
     let tables = fields.tables(list);
     if tables.len() > KEYS_MAX {
-        fields.value_problem(list.at_key(), format!("`{list}` has {} keys, at most {KEYS_MAX} are expected", tables.len()));
+        fields.value_problem(
+            list.at_key(),
+            format!("`{list}` has {} keys, at most {KEYS_MAX} are expected", tables.len()),
+        );
         return Vec::new();
     }
     let keys: Vec<TrustKeySetting> = tables.iter().filter_map(|table| key(fields, table)).collect();
@@ -112,7 +120,11 @@ fn key(fields: &mut Fields<'_>, table: &Field<'_, '_>) -> Option<TrustKeySetting
             _ => fields.unknown(&field, &["name", "key", "path", "plugins", "not_after"]),
         }
     }
-    let missing = [(name.is_none(), "name", NAME_HELP), (source.is_none(), "key", KEY_HELP), (plugins.is_none(), "plugins", PLUGINS_HELP)];
+    let missing = [
+        (name.is_none(), "name", NAME_HELP),
+        (source.is_none(), "key", KEY_HELP),
+        (plugins.is_none(), "plugins", PLUGINS_HELP),
+    ];
     for (_, field, help) in missing.into_iter().filter(|(is_missing, ..)| *is_missing) {
         fields.missing(table, field, help);
     }
@@ -123,7 +135,8 @@ fn key(fields: &mut Fields<'_>, table: &Field<'_, '_>) -> Option<TrustKeySetting
 fn key_name(fields: &mut Fields<'_>, field: &Field<'_, '_>) -> Option<String> {
     let name = fields.text(field)?;
     if !is_key_name(&name) {
-        let message = format!("`{field}` must have 1 to {KEY_NAME_CHARS_MAX} visible characters, without spaces at the ends");
+        let message =
+            format!("`{field}` must have 1 to {KEY_NAME_CHARS_MAX} visible characters, without spaces at the ends");
         fields.value_problem(field.at_value(), message);
         return None;
     }
@@ -139,14 +152,18 @@ fn public_key(fields: &mut Fields<'_>, field: &Field<'_, '_>) -> Option<TrustKey
 fn patterns(fields: &mut Fields<'_>, field: &Field<'_, '_>) -> Vec<NamePattern> {
     let texts = fields.texts(field);
     if texts.is_empty() {
-        fields.value_problem(field.at_value(), format!("`{field}` is empty: the names that the key may sign are expected"));
+        fields.value_problem(
+            field.at_value(),
+            format!("`{field}` is empty: the names that the key may sign are expected"),
+        );
     }
     let mut patterns = Vec::new();
     for (text, place) in texts {
         match NamePattern::parse(&text, is_plugin_name) {
             Some(pattern) => patterns.push(pattern),
             None => {
-                let message = format!("`{field}` contains `{text}`: a name such as `acme.review`, `acme.*` or `*` is expected");
+                let message =
+                    format!("`{field}` contains `{text}`: a name such as `acme.review`, `acme.*` or `*` is expected");
                 fields.value_problem(place, message);
             }
         }
@@ -173,7 +190,9 @@ fn lists(fields: &mut Fields<'_>, field: &Field<'_, '_>) -> Vec<(String, Range<u
     let mut found = Vec::new();
     for (text, place) in texts {
         if text.is_empty() || text.contains('\0') || text.contains("://") {
-            let message = format!("`{field}` contains `{text}`: the path of a file is expected, which another program may update");
+            let message = format!(
+                "`{field}` contains `{text}`: the path of a file is expected, which another program may update"
+            );
             fields.value_problem(place, message);
         } else {
             found.push((text, place.span));
@@ -239,7 +258,12 @@ mod tests {
         check(&format!("name = \"\"\n{key}\nplugins = [\"a.b\"]"), "trust.key[1].name", 2, "visible characters");
         check("name = \"a\"\nkey = \"ed25519:AAAA\"\nplugins = [\"a.b\"]", "trust.key[1].key", 3, "32 bytes");
         check("name = \"a\"\nkey = 1\nplugins = [\"a.b\"]", "trust.key[1].key", 3, "a string is expected");
-        check(&format!("{}\n[[trust.key]]\nname = \"b\"\n{key}\nplugins = [\"a.b\"]", whole("")), "trust.key", 8, "have the name or the key of `a`");
+        check(
+            &format!("{}\n[[trust.key]]\nname = \"b\"\n{key}\nplugins = [\"a.b\"]", whole("")),
+            "trust.key",
+            8,
+            "have the name or the key of `a`",
+        );
     }
 
     #[test]

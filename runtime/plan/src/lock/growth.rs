@@ -79,7 +79,9 @@ pub fn growth(before: &LockedPlugin, after: &LockedPlugin) -> Vec<Growth> {
     found.extend(imports.cloned().map(Growth::Import));
     found.extend((before.world != after.world).then(|| Growth::World(after.world.clone())));
     // A signature where there was none takes nothing away from the operator.
-    if let Some(signer) = before.signer.as_ref().filter(|signer| after.signer.as_ref().map(|it| it.key) != Some(signer.key)) {
+    if let Some(signer) =
+        before.signer.as_ref().filter(|signer| after.signer.as_ref().map(|it| it.key) != Some(signer.key))
+    {
         found.push(Growth::Signer { before: signer.clone(), after: after.signer.clone() });
     }
     let mut once = Vec::new();

@@ -37,7 +37,10 @@ fn a_signature_is_about_one_name_one_version_and_one_digest() {
         assert!(refused.contains(expected), "{refused}");
     };
     check(PluginIdentity { name: "acme.other".to_owned(), ..plugin() }, "another plugin: `acme.review`");
-    check(PluginIdentity { version: Some("0.2.0".to_owned()), ..plugin() }, "another version: `0.1.0`, and not `0.2.0`");
+    check(
+        PluginIdentity { version: Some("0.2.0".to_owned()), ..plugin() },
+        "another version: `0.1.0`, and not `0.2.0`",
+    );
     check(PluginIdentity { version: None, ..plugin() }, "and not `none`");
     check(PluginIdentity::new("acme.review", Some("0.1.0".to_owned()), b"other"), "another BLAKE3 digest");
     check(PluginIdentity { sha256: "0".repeat(64), ..plugin() }, "another SHA-256 digest");

@@ -8,7 +8,8 @@ fn key(seed: u8) -> SigningKey {
 }
 
 fn is_name(name: &str) -> bool {
-    name.contains('.') && name.split('.').all(|word| !word.is_empty() && word.bytes().all(|byte| byte.is_ascii_lowercase()))
+    name.contains('.')
+        && name.split('.').all(|word| !word.is_empty() && word.bytes().all(|byte| byte.is_ascii_lowercase()))
 }
 
 fn trusted(seed: u8, name: &str, plugins: &[&str]) -> TrustedKey {
@@ -52,7 +53,10 @@ fn a_name_that_a_key_covers_must_be_signed_by_such_a_key() {
     assert!(found(&trust, "acme.old", &[]).contains("one of the keys `acme`, `zeta`"));
     assert!(found(&trust, "acme.review", &[2]).contains("`zeta`, which may not sign this name"));
     assert!(found(&trust, "other.name", &[1]).contains("may not sign this name"));
-    assert!(found(&trust, "other.name", &[3]).contains(&format!("`{}`, which `[trust]` does not list", key(3).public().id())));
+    assert!(
+        found(&trust, "other.name", &[3])
+            .contains(&format!("`{}`, which `[trust]` does not list", key(3).public().id()))
+    );
     assert_eq!(found(&trust, "acme.review", &[3, 2, 1]), "acme");
     let all = Trust { require: Require::Signed, ..trust };
     assert!(found(&all, "other.name", &[]).contains("accepts signed plugins only"));
@@ -102,7 +106,9 @@ fn a_key_ends_with_its_last_day() {
 #[test]
 fn patterns_are_names_and_words_before_a_star() {
     let covers = |pattern: &str, name: &str| NamePattern::parse(pattern, is_name).unwrap().covers(name);
-    assert!(covers("*", "a.b") && covers("acme.*", "acme.x") && covers("acme.*", "acme.x.y") && covers("acme.x", "acme.x"));
+    assert!(
+        covers("*", "a.b") && covers("acme.*", "acme.x") && covers("acme.*", "acme.x.y") && covers("acme.x", "acme.x")
+    );
     assert!(!covers("acme.*", "acmes.x") && !covers("acme.*", "acme.") && !covers("acme.x", "acme.x.y"));
     for wrong in ["", "acme", "acme*", "**", ".*", "*.x", "acme.*.x", "Acme.*", "acme..*", "acme.x*"] {
         assert_eq!(NamePattern::parse(wrong, is_name), None, "{wrong}");
@@ -115,7 +121,9 @@ fn a_signer_is_one_line_of_the_lock() {
     let text = serde_json::to_value(&signer).unwrap();
     assert_eq!(text, format!("{} acme 2026", signer.key));
     assert_eq!(serde_json::from_value::<Signer>(text).unwrap(), signer);
-    for wrong in ["", "acme", &format!("{} ", signer.key), &format!("{}  x", signer.key), &format!("{} a\u{202e}b", signer.key)] {
+    for wrong in
+        ["", "acme", &format!("{} ", signer.key), &format!("{}  x", signer.key), &format!("{} a\u{202e}b", signer.key)]
+    {
         assert!(wrong.parse::<Signer>().is_err(), "{wrong:?}");
     }
 }

@@ -54,8 +54,8 @@ pub(super) const BINDING: &[(&str, &str)] = &[
     ),
     (
         "plugin_refused",
-        "Error: a plugin of the node may not run: it is missing, not locked, or differs from glovebox.lock. \
-         Build it, review it with `glovebox plugin inspect`, and lock it with `glovebox plugin lock`.",
+        "Error: a plugin of the node may not run: it is missing, revoked, not signed as `[trust]` requires, not locked, or differs \
+         from glovebox.lock. Build it, review it with `glovebox plugin inspect`, and lock it with `glovebox plugin lock`.",
     ),
     (
         "verification_partial_route",

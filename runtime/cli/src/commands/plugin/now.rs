@@ -71,7 +71,11 @@ pub fn plugin_now<'a>(
     }
     let (wants, offered) = (wanted(inspection, Some(entry)), entry.grants.clone().unwrap_or_default());
     let agreement = Agreement { wants, offered, granted, network: &project.config.sandbox.network };
-    Ok(PluginNow { plugin: LockedPlugin::for_plugin(name, entry, inspection), agreement: Some(agreement), refused: None })
+    Ok(PluginNow {
+        plugin: LockedPlugin::for_plugin(name, entry, inspection),
+        agreement: Some(agreement),
+        refused: None,
+    })
 }
 
 /// Checks a rule plugin, which imports nothing. Its only grant is to change the graph.

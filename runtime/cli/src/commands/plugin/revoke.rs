@@ -52,7 +52,9 @@ pub fn revoke(arguments: &RevokeArguments) -> CommandResult {
     }
     target.write(&list)?;
     terminal::say(match &target {
-        Target::Own(_) => format!("revoked {digest}: it does not run any more, and calls that are under way are stopped\n"),
+        Target::Own(_) => {
+            format!("revoked {digest}: it does not run any more, and calls that are under way are stopped\n")
+        }
         Target::Signed { file, .. } => {
             format!("revoked {digest} in `{}`: publish the file for those whose `[trust]` names it\n", shown(file))
         }

@@ -102,7 +102,8 @@ pub struct SignatureReport {
 impl SignatureReport {
     fn new(state: SignatureState, signatures: Option<&[u8]>) -> Self {
         let read = signatures.and_then(|bytes| Signatures::read(bytes).ok());
-        let named_keys = read.iter().flat_map(Signatures::named_keys).map(|key| visible::line(key).into_owned()).collect();
+        let named_keys =
+            read.iter().flat_map(Signatures::named_keys).map(|key| visible::line(key).into_owned()).collect();
         Self { state, signer: None, reason: None, named_keys }
     }
 
@@ -188,7 +189,8 @@ fn read_identity(file: &Path, given: Option<&str>) -> Result<PluginIdentity, Sto
         (Some(name), _) | (None, Some(name)) => name,
         (None, None) => {
             let message = format!("`{}` has no manifest, so it has no name to sign", shown(file));
-            return Err(Stop::new(Exit::Usage, message).with_help("name it as the table in glovebox.toml: `--name acme.review`"));
+            return Err(Stop::new(Exit::Usage, message)
+                .with_help("name it as the table in glovebox.toml: `--name acme.review`"));
         }
     };
     if !is_plugin_name(name) {
@@ -297,7 +299,8 @@ fn unread(component: &Path, read: Result<Option<Vec<u8>>, String>) -> Result<Opt
 }
 
 fn named(component: &PluginIdentity) -> String {
-    let version = component.version.as_deref().map(|version| format!(" {}", visible::line(version))).unwrap_or_default();
+    let version =
+        component.version.as_deref().map(|version| format!(" {}", visible::line(version))).unwrap_or_default();
     format!("`{}`{version}", component.name)
 }
 

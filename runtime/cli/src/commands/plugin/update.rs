@@ -2,8 +2,8 @@
 
 use super::editing::Editing;
 use super::now::{self, plugin_now};
-use super::{inspect_bytes, signature};
 use super::source::PluginSource;
+use super::{inspect_bytes, signature};
 use crate::arguments::UpdateArguments;
 use crate::exit::{CommandResult, Exit, Stop};
 use crate::replaced_file;
