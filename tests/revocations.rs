@@ -168,6 +168,11 @@ fn a_revoked_component_is_refused_everywhere_until_that_is_taken_back() {
     }
     bench.run(&["plugin", "ls"]).ends(0).says("does not run").says("it was revoked: it leaks");
     bench.run(&["plugin", "inspect", "todo.wasm"]).ends(0).says("revoked   it was revoked: it leaks");
+    // A configuration with errors hides no revocation.
+    let config = bench.bench.read("glovebox.toml");
+    bench.bench.write("glovebox.toml", "[plugin]");
+    bench.run(&["plugin", "inspect", "todo.wasm"]).ends(0).says("revoked   it was revoked: it leaks");
+    bench.bench.write("glovebox.toml", &config);
     let listed = bench.run(&["plugin", "revoke", "--list"]);
     listed.ends(0).says(&digest).says("it leaks");
     let json = bench.run(&["plugin", "revoke", "--list", "--json"]).ends(0).json();

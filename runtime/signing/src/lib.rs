@@ -10,6 +10,8 @@
 #![cfg_attr(not(test), deny(clippy::disallowed_methods))]
 
 pub mod envelope;
+#[cfg(any(test, feature = "fuzz"))]
+pub mod fuzz;
 pub mod key;
 pub mod plugin;
 pub mod revocation;

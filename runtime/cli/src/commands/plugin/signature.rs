@@ -12,10 +12,11 @@ use crate::replaced_file;
 use crate::terminal::rows::Rows;
 use crate::terminal::{self, visible};
 use glovebox_host::inspect::Inspection;
+use glovebox_plan::admission::Admission;
 use glovebox_plan::components::{PluginFile, PluginProblem};
 use glovebox_plan::config::{Config, is_plugin_name};
-use glovebox_plan::prepare::admission::{read_signatures, signatures_file};
-use glovebox_plan::prepare::project::Project;
+use glovebox_plan::prepare::admission::{RevocationWatch, read_signatures, signatures_file};
+use glovebox_plan::prepare::project::{self, Project};
 use glovebox_plan::prepare::source::read_component;
 use glovebox_record::Digest;
 use glovebox_signing::key::SigningKey;
@@ -252,9 +253,12 @@ impl Standing {
     pub fn read(file: &Path, inspection: &Inspection) -> Result<Self, Stop> {
         let signatures = unread(file, read_signatures(file))?;
         // A component is also inspected outside of any project, and in one whose configuration has errors.
-        let project = prepare::read_project(Path::new("."), None).ok();
+        let here = Path::new(".");
+        let admission = match project::read_project(here, None) {
+            Ok(project) => project.admission(),
+            Err(_) => Admission { trust: None, revocations: RevocationWatch::new(None, None, here).current() },
+        };
         let name = inspection.manifest.as_ref().map_or("", |manifest| manifest.name.as_str());
-        let admission = project.as_ref().map(Project::admission).unwrap_or_default();
         let revoked = admission.revocations.find(name, &inspection.digest).map(|refused| refused.to_string());
         let signature = match (&admission.trust, &signatures) {
             (_, None) => SignatureReport::new(SignatureState::NotSigned, None),
