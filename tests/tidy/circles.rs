@@ -36,6 +36,7 @@ const HELD: &[&str] = &[
     "runtime/plan/src/",
     "runtime/record/src/",
     "runtime/schema/src/",
+    "runtime/signing/src/",
     "runtime/state/src/",
     "runtime/workspace/src/",
     "tests/attack/src/",

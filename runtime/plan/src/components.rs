@@ -2,7 +2,9 @@
 //!
 //! This module opens no file: the caller passes bytes. The binder and the rule set decide which components are loaded.
 
-use crate::admission::Admission;
+pub mod admission;
+
+use self::admission::Admission;
 use glovebox_record::Digest;
 use std::borrow::Cow;
 use std::collections::BTreeMap;

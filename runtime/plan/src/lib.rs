@@ -1,7 +1,7 @@
 //! Decides what a run may do, before anything runs.
 //!
-//! [`config`] reads the operator's settings, [`lock`] pins the plugins, and [`components`] has the bytes of all components.
-//! [`admission`] refuses components that are not signed as the operator requires, or that were revoked.
+//! [`config`] reads the operator's settings, [`lock`] pins the plugins, and [`components`] has the bytes of all components and
+//! refuses those that are not signed as the operator requires, or that were revoked.
 //! [`bind`] joins them with a pipeline into a [`plan`]: for each node its component, its effective grants, and the origin of
 //! each grant. Before that, [`rules`] lets the operator's rule plugins check and change the graph. [`verify`] turns the
 //! settings of verification into the inputs of a stage.
@@ -12,7 +12,6 @@
 #![forbid(unsafe_code)]
 #![cfg_attr(not(test), deny(clippy::disallowed_methods))]
 
-pub mod admission;
 pub mod bind;
 pub mod components;
 pub mod config;

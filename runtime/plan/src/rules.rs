@@ -11,7 +11,7 @@ mod widening;
 
 pub use widening::{Extent, TransformStep, Wider, attributed, is_accepted};
 
-use crate::admission::Admission;
+use crate::components::admission::Admission;
 use crate::components::{PluginFile, PluginProblem};
 use crate::config::{Config, RuleEntry, TransformGrant};
 use crate::lock::{Lock, LockedPlugin};

@@ -12,7 +12,7 @@ use crate::replaced_file;
 use crate::terminal::rows::Rows;
 use crate::terminal::{self, visible};
 use glovebox_host::inspect::Inspection;
-use glovebox_plan::admission::Admission;
+use glovebox_plan::components::admission::Admission;
 use glovebox_plan::components::{PluginFile, PluginProblem};
 use glovebox_plan::config::{Config, is_plugin_name};
 use glovebox_plan::prepare::admission::{RevocationWatch, read_signatures, signatures_file};

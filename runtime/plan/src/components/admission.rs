@@ -2,7 +2,7 @@
 //!
 //! A project without `[trust]` reads no signature. Revocations apply to every component, the built-in ones included.
 
-use crate::components::{PluginFile, PluginProblem};
+use super::{PluginFile, PluginProblem};
 use crate::config::CONFIG_FILE_NAME;
 use glovebox_host::inspect::Inspection;
 use glovebox_record::Digest;
