@@ -99,6 +99,7 @@ mod public_pipelines;
 mod quota;
 mod recovery;
 mod references;
+mod registries;
 mod rehearse;
 mod reordered_lists;
 mod reports;

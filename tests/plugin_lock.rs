@@ -61,7 +61,7 @@ fn what_is_not_as_expected_is_not_added() {
     let other = format!("blake3:{}", "0".repeat(64));
     add(&bench, &file, &["--digest", &other, "--accept"]).ends(7).says("has the digest").says(&other);
     add(&bench, &file, &["--name", "acme.other", "--accept"]).ends(2).says("names the plugin `acme.todo`");
-    bench.glovebox(&["plugin", "add", "https://example.org/todo.wasm"]).ends(2).says("is not a file").says("--digest");
+    bench.glovebox(&["plugin", "add", "https://example.org/todo.wasm"]).ends(2).says("has no digest").says("--digest");
     bench.glovebox(&["plugin", "add", "none.wasm"]).ends(2).says("none.wasm");
     std::fs::write(&file, "text").unwrap();
     add(&bench, &file, &["--accept"]).ends(7).says("not WebAssembly");
@@ -165,8 +165,8 @@ fn locked_fails_on_any_difference() {
         }
         assert_eq!(bench.read("glovebox.lock"), lock, "nothing was written");
     };
-    for field in ["version", "source", "world"] {
-        let edited = lock.replace(&format!("\n{field} = \""), &format!("\n{field} = \"x"));
+    for (field, before, after) in [("version", "", "x"), ("source", "file ", "file x"), ("world", "", "x")] {
+        let edited = lock.replace(&format!("\n{field} = \"{before}"), &format!("\n{field} = \"{after}"));
         check(&config, &edited, &format!("another `{field}`"));
     }
     check(&config, &lock.replace("bytes = ", "bytes = 1"), "another `bytes`");

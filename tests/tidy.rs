@@ -135,7 +135,7 @@ fn dependencies(manifest: &str) -> BTreeSet<String> {
 }
 
 /// The crates of this workspace, each with the crates that it may use.
-const MAY_USE: [(&str, &str); 26] = [
+const MAY_USE: [(&str, &str); 27] = [
     ("runtime/names", ""),
     ("runtime/schema", ""),
     ("runtime/record", "names"),
@@ -149,11 +149,12 @@ const MAY_USE: [(&str, &str); 26] = [
     ("runtime/models", "record schema"),
     ("runtime/host", "jail models names record schema workspace"),
     ("runtime/signing", "names record"),
-    ("runtime/plan", "host jail models names pipeline record signing workspace"),
+    ("runtime/registry", "record workspace"),
+    ("runtime/plan", "host jail models names pipeline record registry signing workspace"),
     ("runtime/engine", "host jail journal models names pipeline plan record state workspace"),
     (
         "runtime/cli",
-        "attack drawing engine fake-llm host jail journal models names ordinary pipeline plan record signing state workspace",
+        "attack drawing engine fake-llm host jail journal models names ordinary pipeline plan record registry signing state workspace",
     ),
     ("tests/attack", "host hostile jail record workspace"),
     ("tests/attack/hostile", ""),
@@ -307,6 +308,7 @@ fn unsafe_code_lives_in_the_sandbox_only_and_says_why() {
         ("forbid", "state/src/lib.rs"),
         ("forbid", "models/src/lib.rs"),
         ("forbid", "signing/src/lib.rs"),
+        ("forbid", "registry/src/lib.rs"),
         ("forbid", "cli/src/main.rs"),
     ] {
         let text = fs::read_to_string(root().join("runtime").join(crate_root)).unwrap();

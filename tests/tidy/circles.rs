@@ -35,6 +35,7 @@ const HELD: &[&str] = &[
     "runtime/pipeline/src/",
     "runtime/plan/src/",
     "runtime/record/src/",
+    "runtime/registry/src/",
     "runtime/schema/src/",
     "runtime/signing/src/",
     "runtime/state/src/",

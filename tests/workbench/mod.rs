@@ -122,6 +122,11 @@ impl Workbench {
         self.folder.path()
     }
 
+    /// Returns the folder of the plugins that commands of this workbench pull.
+    pub(crate) fn data_dir(&self) -> PathBuf {
+        self.outside().join("data")
+    }
+
     /// Writes a file of the project.
     pub(crate) fn write(&self, path: &str, text: &str) {
         let file = self.project().join(path);
@@ -155,6 +160,7 @@ impl Workbench {
     /// Returns a command in the project with exactly these arguments.
     pub(crate) fn bare(&self, words: &[&str]) -> Command {
         let mut command = glovebox_in(&self.project());
+        command.env("GLOVEBOX_DATA_DIR", self.data_dir()).env("DOCKER_CONFIG", self.outside().join("docker"));
         command.args(words);
         command
     }
@@ -219,7 +225,7 @@ impl Answer {
         Self::from_output("started command".to_owned(), &child.wait_with_output().unwrap())
     }
 
-    fn from_output(said: String, output: &std::process::Output) -> Self {
+    pub(crate) fn from_output(said: String, output: &std::process::Output) -> Self {
         let text = |bytes: &[u8]| String::from_utf8(bytes.to_vec()).unwrap();
         let code = output.status.code().unwrap_or(-1);
         Self { code, stdout: text(&output.stdout), stderr: text(&output.stderr), said }

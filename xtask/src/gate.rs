@@ -5,7 +5,9 @@
 //! step and the slowest tests, so that it is seen when they take longer.
 
 use crate::timing::{TestTimes, slowest};
-use crate::{Step, attacks, bubblewrap, components, ordinary, process, pytest, repository, wasm_std::StdSource};
+use crate::{
+    Step, attacks, bubblewrap, components, ordinary, process, pytest, registry, repository, wasm_std::StdSource,
+};
 use std::io::{BufRead, BufReader, Read};
 use std::ops::AddAssign;
 use std::path::PathBuf;
@@ -136,6 +138,9 @@ fn run_tests(arguments: &[String]) -> Step<Tally> {
     let mut tally = Tally::default();
     tally.time("components", || components::build(StdSource::from_environment()?, &components::EXAMPLES))?;
     tally.time("pytest", pytest::prepare)?;
+    if let Err(reason) = tally.time("registry", registry::prepare) {
+        eprintln!("the tests of plugins in registries run without the registry of Debian: {reason}");
+    }
     // With ARGs, cargo builds only what they select, when it runs it.
     if arguments.is_empty() {
         let mut build = cargo();

@@ -1,5 +1,5 @@
-//! The commands of the repository: `cargo xtask components | jail | pytest | agents | attacks | ordinary | projects | demo | test |
-//! soak | numbers | ci`.
+//! The commands of the repository: `cargo xtask components | jail | pytest | registry | wkg | agents | attacks | ordinary | projects |
+//! demo | test | soak | numbers | ci`.
 //!
 //! Only this program builds components: no `build.rs` compiles or downloads anything. Every command works on a new machine, with
 //! rustup's `wasm32-wasip2` or, if that cannot be downloaded, with a standard library built from its source.
@@ -20,6 +20,7 @@ mod peers;
 mod process;
 mod projects;
 mod pytest;
+mod registry;
 mod rustc;
 mod soak;
 mod sources;
@@ -39,6 +40,8 @@ usage: cargo xtask COMMAND
                 --check builds one component in a separate folder, to test the source of std
   jail          build only the static programs into target/components: the jail helper and what attacks it
   pytest        make pytest in target/pytest, for the test of examples/scenarios-pytest
+  registry      unpack Debian's registry for containers in target/registry, for the tests of plugins in registries
+  wkg           build the program wkg in target/wkg, for the test that it and glovebox read each other; takes minutes
   agents        install the agent programs of docs/agents.md and drive each against a fake provider
   attacks       run `glovebox doctor --attack` as an ordinary user in every tier, with the debug binaries that the tests built
   ordinary [--peers]
@@ -81,6 +84,8 @@ fn dispatch(arguments: &[String]) -> Step {
         "components" => build_components(rest),
         "jail" if rest.is_empty() => components::build_programs().map(|()| ExitCode::SUCCESS),
         "pytest" if rest.is_empty() => pytest::prepare().map(|()| ExitCode::SUCCESS),
+        "registry" if rest.is_empty() => registry::prepare().map(|()| ExitCode::SUCCESS),
+        "wkg" if rest.is_empty() => registry::prepare_wkg().map(|()| ExitCode::SUCCESS),
         "agents" if rest.is_empty() => agents::run(),
         "attacks" if rest.is_empty() => attacks::as_ordinary_user().map(|()| ExitCode::SUCCESS),
         "ordinary" => ordinary::run(&rest.iter().map(String::as_str).collect::<Vec<_>>()),

@@ -37,7 +37,8 @@ pub use models::{FakeArguments, ModelsCommand, ModelsListArguments, ModelsTestAr
 pub use parallel::ParallelArguments;
 pub use plugin::{
     AddArguments, EmbedArguments, InspectArguments, ListPluginsArguments, LockArguments, NewPluginArguments,
-    PluginCommand, RehearseArguments, RemovePluginArguments, UpdateArguments, WitArguments,
+    OutdatedArguments, PluginCommand, PullArguments, PushArguments, RehearseArguments, RemovePluginArguments,
+    SearchArguments, UpdateArguments, WitArguments,
 };
 pub use reading::*;
 pub use reports::*;

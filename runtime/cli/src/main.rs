@@ -138,6 +138,12 @@ fn dispatch(command: Command) -> CommandResult {
             commands::plugin::signature::verify(&arguments)
         }
         Command::Plugin { command: PluginCommand::Revoke(arguments) } => commands::plugin::revoke::revoke(&arguments),
+        Command::Plugin { command: PluginCommand::Pull(arguments) } => commands::plugin::pull::pull(&arguments),
+        Command::Plugin { command: PluginCommand::Push(arguments) } => commands::plugin::push::push(&arguments),
+        Command::Plugin { command: PluginCommand::Outdated(arguments) } => {
+            commands::plugin::outdated::outdated(&arguments)
+        }
+        Command::Plugin { command: PluginCommand::Search(arguments) } => commands::plugin::search::search(&arguments),
         Command::Plugin { command: PluginCommand::New(arguments) } => commands::new_plugin::new(&arguments),
         Command::Plugin { command: PluginCommand::Wit(arguments) } => commands::new_plugin::wit(&arguments),
         Command::Plugin { command: PluginCommand::EmbedManifest(arguments) } => {

@@ -12,6 +12,7 @@ use crate::commands::holdout::{Status, Verified};
 use crate::commands::logs::OutputLine;
 use crate::commands::ls::RunList;
 use crate::commands::models::{ModelsFile, ModelsTestFile};
+use crate::commands::plugin::outdated::PluginAge;
 use crate::commands::plugin::signature::{Standing, VerifyFile};
 use crate::commands::steer::SteerFile;
 use crate::commands::transcript::TurnLine;
@@ -104,6 +105,7 @@ fn schemas() -> Vec<(&'static str, Schema)> {
         ("plugin-verify", written::<VerifyFile>()),
         ("revocations", written::<RevocationFile>()),
         ("plugin-lock", written::<Vec<LockedPlugin>>()),
+        ("plugin-outdated", written::<Vec<PluginAge>>()),
         ("removed", written::<Removed>()),
         ("show-node", written::<Vec<Record>>()),
         ("statement", written::<Statement<'_>>()),

@@ -26,7 +26,7 @@ pub use ending::lacks_space;
 pub use fork::{NoVisit, Source, VisitPoint, fork, visits};
 pub use quota::QuotaAtResume;
 pub use reuse::EarlierRun;
-pub use session::{DriveLimits, Replan, ResumeTerms, Session, Unread};
+pub use session::{DriveLimits, ReadProblem, Replan, ResumeTerms, Session};
 pub use workspace::apply_changes;
 
 use crate::assignment::Assignment;
@@ -249,7 +249,7 @@ impl Run {
     }
 
     /// Reads the journal of a run, and returns all records if they are needed.
-    fn read(unread: Unread, executor: Executor, goes_back: bool) -> Result<(Self, Vec<Record>), RunError> {
+    fn read(unread: ReadProblem, executor: Executor, goes_back: bool) -> Result<(Self, Vec<Record>), RunError> {
         let pipeline = Arc::clone(&executor.plan.pipeline);
         let mut projector = Projector::new(files_of(&unread.dir)?, Arc::clone(&unread.blobs), pipeline);
         let (session, records) = if unread.is_linear && !goes_back {

@@ -22,7 +22,7 @@ mod tool_servers;
 
 pub use problem::{BindClass, BindErrors};
 
-use crate::components::{Catalog, PluginFile, PluginProblem};
+use crate::components::{Catalog, PluginFile, PluginProblem, ReadProblem};
 use crate::config::{Config, HistorySetting, PluginEntry, is_plugin_name};
 use crate::lock::wants::{granted, wanted};
 use crate::lock::{Lock, LockedPlugin};
@@ -429,7 +429,8 @@ impl<'a> Binder<'a> {
                 let bytes = source.plugin_bytes(entry, self.catalog.plugins.get(handler))?;
                 let inspection = self.check_plugin(source, entry, bytes)?;
                 let signer = self.admit(source, &inspection)?;
-                let now = LockedPlugin { signer, ..LockedPlugin::for_plugin(handler, entry, &inspection) };
+                let locked = self.operator.lock.plugins.get(handler);
+                let now = LockedPlugin { signer, ..LockedPlugin::for_plugin(handler, entry, locked, &inspection) };
                 if let Err(problem) = self.check_agreed(source, &now) {
                     check_handler(&inspection).map_err(|error| source.refused(&error))?;
                     // The nodes of the plugin are still checked, so that all problems are reported at once.
@@ -534,11 +535,13 @@ impl HandlerSource<'_> {
         file: Option<&'f PluginFile>,
     ) -> Result<&'f Arc<[u8]>, PluginProblem> {
         let handler = self.name;
-        let content = file.map_or(Err("its file was not opened"), PluginFile::content);
-        content.map_err(|reason| {
-            let path = file.map_or(&entry.path, |file| &file.path);
+        let not_opened = || Err(ReadProblem::from("its file was not opened".to_owned()));
+        let content = file.map_or_else(not_opened, PluginFile::content);
+        content.map_err(|ReadProblem { reason, help }| {
+            let path = file.map_or_else(|| entry.source.to_string(), |file| file.path.clone());
             let line = entry.line;
-            let help = format!("build it, or set `path` under `[plugins.\"{handler}\"]` (glovebox.toml:{line})");
+            let build = || format!("build it, or set `path` under `[plugins.\"{handler}\"]` (glovebox.toml:{line})");
+            let help = help.unwrap_or_else(build);
             let problem = self.problem(format!("plugin `{handler}` cannot be read from `{path}`: {reason}"));
             PluginProblem { help: Some(help), ..problem }
         })

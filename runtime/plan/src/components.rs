@@ -36,21 +36,36 @@ impl From<Vec<u8>> for Builtin {
     }
 }
 
-/// The file of a plugin, or why it could not be read.
+/// The bytes of a plugin, or why they could not be read.
 pub struct PluginFile {
-    /// The path of the file, for messages.
+    /// The path of the file or the reference, for messages.
     pub path: String,
-    /// The bytes of the file, or why it could not be read.
-    pub bytes: Result<Arc<[u8]>, String>,
+    /// The bytes, or why they could not be read.
+    pub bytes: Result<Arc<[u8]>, ReadProblem>,
     /// The file of its signatures, or why it could not be read. `None` if there is no such file, and in a project that trusts no
     /// keys, whose signatures are not read.
     pub signatures: Result<Option<Vec<u8>>, String>,
 }
 
+/// Why the bytes of a plugin could not be read.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ReadProblem {
+    /// The reason, which fits after a colon.
+    pub reason: String,
+    /// What the operator can do. `None` for a file: the operator builds it, or names another path.
+    pub help: Option<String>,
+}
+
+impl From<String> for ReadProblem {
+    fn from(reason: String) -> Self {
+        Self { reason, help: None }
+    }
+}
+
 impl PluginFile {
-    /// Returns the bytes of the file, or why it could not be read.
-    pub fn content(&self) -> Result<&Arc<[u8]>, &str> {
-        self.bytes.as_ref().map_err(String::as_str)
+    /// Returns the bytes, or why they could not be read.
+    pub fn content(&self) -> Result<&Arc<[u8]>, ReadProblem> {
+        self.bytes.as_ref().map_err(ReadProblem::clone)
     }
 }
 

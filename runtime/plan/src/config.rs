@@ -9,6 +9,7 @@ mod exec;
 mod field;
 mod mcp;
 mod models;
+mod plugin;
 mod recovery;
 mod run;
 pub mod sandbox;
@@ -19,13 +20,13 @@ pub use agents::AgentEntry;
 pub use exec::{ExecSetting, Toolchain, VenvSetting, is_env_name_allowed};
 pub use mcp::ServerEntry;
 pub use models::{ConfiguredModel, KeySource, ModelAccess, ModelEntry};
+pub use plugin::{ComponentSource, PluginEntry, RegistrySource};
 pub use recovery::{DiscardPattern, RecoverySetting};
 pub use run::{PARALLEL_MAX, RunSetting};
 pub use trust::{TrustKeySetting, TrustKeySource, TrustSetting};
 
 use crate::verify::Verify;
 use field::{Field, Fields, File, Place};
-use glovebox_host::grants::Grants;
 use glovebox_pipeline::diagnostic::Diagnostic;
 use glovebox_pipeline::ir::Role;
 use glovebox_pipeline::span::Span;
@@ -90,22 +91,6 @@ pub struct Config {
     pub trust: Option<TrustSetting>,
     /// Limits for every stage. A lower limit of a plugin or a node has precedence.
     pub limits: LimitSettings,
-}
-
-/// One `[plugins."ns.name"]` table. The default grants nothing.
-#[derive(Debug, Clone, PartialEq)]
-pub struct PluginEntry {
-    /// The path of the component, relative to `glovebox.toml`.
-    pub path: String,
-    /// The wants that replace a missing manifest of the component. If the component has a manifest, the intersection
-    /// applies.
-    pub wants: Option<Grants>,
-    /// The grants of the operator. `None` grants nothing.
-    pub grants: Option<Grants>,
-    /// The role of the plugin's stages. The default is a builder.
-    pub role: Role,
-    /// Line of the table, from 1.
-    pub line: usize,
 }
 
 /// The changes that a rule plugin may make to a graph. The default allows none.
@@ -238,7 +223,7 @@ impl Config {
         let mut config = Config { file_name: file_name.to_owned(), ..Config::default() };
         for field in Fields::root(root.get_ref()) {
             match field.name {
-                "plugins" => config.plugins = named(&mut fields, &field, plugin),
+                "plugins" => config.plugins = named(&mut fields, &field, plugin::parse),
                 "rules" => config.rules = named(&mut fields, &field, rule),
                 "workspace" => config.workspace = workspace(&mut fields, &field),
                 "exec" => config.exec = exec::parse(&mut fields, &field),
@@ -308,33 +293,6 @@ fn transform_grant(fields: &mut Fields<'_>, field: &Field<'_, '_>) -> TransformG
             TransformGrant::None
         }
     }
-}
-
-fn plugin(fields: &mut Fields<'_>, table: &Field<'_, '_>) -> Option<PluginEntry> {
-    let (mut path, mut has_path) = (None, false);
-    let (mut wants, mut grants, mut role) = (None, None, Role::default());
-    for field in fields.table(table) {
-        match field.name {
-            "path" => (has_path, path) = (true, fields.path(&field)),
-            "wants" => wants = Some(fields.grants(&field)),
-            "grants" => grants = Some(fields.grants(&field)),
-            "role" => role = plugin_role(fields, &field),
-            _ => fields.unknown(&field, &["path", "wants", "grants", "role"]),
-        }
-    }
-    if !has_path {
-        fields.missing_path(table, Path::new("target/plugin.wasm"));
-    }
-    Some(PluginEntry { path: path?, wants, grants, role, line: fields.line(table) })
-}
-
-fn plugin_role(fields: &mut Fields<'_>, field: &Field<'_, '_>) -> Role {
-    let named = field.value.as_str();
-    let found = [Role::Builder, Role::Verifier].into_iter().find(|role| named == Some(role.as_str()));
-    found.unwrap_or_else(|| {
-        fields.value_problem(field.at_value(), format!("`{field}` must be `\"builder\"` or `\"verifier\"`"));
-        Role::default()
-    })
 }
 
 fn workspace(fields: &mut Fields<'_>, table: &Field<'_, '_>) -> WorkspaceSetting {

@@ -7,9 +7,11 @@
 pub mod growth;
 pub mod line;
 mod locked;
+mod source;
 pub mod wants;
 
 pub use locked::LockedPlugin;
+pub use source::{LockSource, LockSourceError};
 
 use glovebox_record::Digest;
 use growth::{Growth, growth};
@@ -169,7 +171,7 @@ mod tests {
         LockedPlugin {
             name: name.to_owned(),
             version: Some("0.1.0".to_owned()),
-            source: "file a.wasm".to_owned(),
+            source: LockSource::File("a.wasm".to_owned()),
             digest: digest(byte),
             signer: None,
             bytes: 1234,

@@ -21,6 +21,7 @@ pub mod executor;
 pub mod findings;
 pub mod folders;
 pub mod keys;
+pub mod plugin_bytes;
 pub mod project;
 pub mod references;
 pub mod refusal;

@@ -12,7 +12,7 @@ mod widening;
 pub use widening::{Extent, TransformStep, Wider, attributed, is_accepted};
 
 use crate::components::admission::Admission;
-use crate::components::{PluginFile, PluginProblem};
+use crate::components::{PluginFile, PluginProblem, ReadProblem};
 use crate::config::{Config, RuleEntry, TransformGrant};
 use crate::lock::{Lock, LockedPlugin};
 use chain::{ChainResult, TransformChain};
@@ -195,7 +195,7 @@ impl<'a> RuleFiles<'a> {
             problem(unread(&reason), Some(help))
         };
         let file = self.files.get(name).ok_or_else(|| unopened("its file was not opened"))?;
-        let bytes = file.content().map_err(unopened)?;
+        let bytes = file.content().map_err(|ReadProblem { reason, .. }| unopened(&reason))?;
         let inspection = inspect(bytes).map_err(|error| problem(unread(&error), None))?;
         if let Some(manifest) = inspection.manifest.as_ref().filter(|manifest| manifest.name != name) {
             let message = format!("the manifest of rule plugin `{name}` names it `{}`", manifest.name);

@@ -4,6 +4,7 @@ use super::ProjectArguments;
 use super::signing::{KeygenArguments, RevokeArguments, SignArguments, VerifyPluginArguments};
 use clap::{Args, Subcommand};
 use glovebox_record::Digest;
+use semver::Version;
 use std::path::PathBuf;
 
 /// `glovebox plugin`.
@@ -16,6 +17,8 @@ pub enum PluginCommand {
     /// Show what a component may do as a plugin, and add it with --accept
     Add(AddArguments),
     /// Show what grew in new bytes of a plugin, and agree to them with --accept
+    // `--version` is the version of the plugin.
+    #[command(disable_version_flag = true)]
     Update(UpdateArguments),
     /// Remove a plugin from glovebox.toml and glovebox.lock; its component is kept
     Remove(RemovePluginArguments),
@@ -31,6 +34,14 @@ pub enum PluginCommand {
     Verify(VerifyPluginArguments),
     /// Stop a component, also in runs under way, and never run it again
     Revoke(RevokeArguments),
+    /// Fetch the plugins of registries that glovebox.lock names into the store
+    Pull(PullArguments),
+    /// Publish a component as a version of a repository in a registry
+    Push(PushArguments),
+    /// List the plugins of registries of which there is a newer version
+    Outdated(OutdatedArguments),
+    /// List the repositories of a registry whose names contain a text
+    Search(SearchArguments),
     /// Write a plugin's crate: a handler in Rust, its test, the SDK and the WIT package
     New(NewPluginArguments),
     /// Write the WIT package of plugins, for tools of other languages
@@ -101,8 +112,9 @@ pub struct LockArguments {
 /// `glovebox plugin add`.
 #[derive(Debug, Args)]
 pub struct AddArguments {
-    /// The component, a file. One outside of the project is copied to `plugins/`
-    #[arg(value_name = "FILE")]
+    /// The component: a file, a plugin in a registry such as `ghcr.io/acme/review:1.2.0`, or an https address with --digest. A file
+    /// outside of the project is copied to `plugins/`
+    #[arg(value_name = "FILE|REFERENCE|URL")]
     pub source: String,
     /// Refuse other bytes than those with this BLAKE3 digest, as `plugin inspect` prints it
     #[arg(long, value_name = "D")]
@@ -123,9 +135,12 @@ pub struct AddArguments {
 pub struct UpdateArguments {
     /// Name of the plugin
     pub name: String,
-    /// The new component; default: the file at the plugin's `path`
-    #[arg(long, value_name = "FILE")]
+    /// The new component, of a plugin with a `path`; default: the file there
+    #[arg(long, value_name = "FILE|URL", conflicts_with = "version")]
     pub from: Option<String>,
+    /// The new version, of a plugin of a registry; default: the newest one
+    #[arg(long, value_name = "V")]
+    pub version: Option<Version>,
     /// Refuse other bytes than those with this BLAKE3 digest
     #[arg(long, value_name = "D")]
     pub digest: Option<Digest>,
@@ -179,4 +194,47 @@ pub struct ListPluginsArguments {
     /// Print the entries that the lock file would have, as one JSON document
     #[arg(long)]
     pub json: bool,
+}
+
+/// `glovebox plugin pull`.
+#[derive(Debug, Args)]
+pub struct PullArguments {
+    /// Name of the plugin; default: all plugins of registries
+    pub name: Option<String>,
+    /// The project
+    #[arg(long, value_name = "D", default_value = ".")]
+    pub workdir: PathBuf,
+}
+
+/// `glovebox plugin push`.
+#[derive(Debug, Args)]
+pub struct PushArguments {
+    /// The component
+    pub file: PathBuf,
+    /// The repository, such as `ghcr.io/acme/review`; the tag is the version in the component's manifest
+    pub reference: String,
+}
+
+/// `glovebox plugin outdated`.
+#[derive(Debug, Args)]
+pub struct OutdatedArguments {
+    /// The project
+    #[arg(long, value_name = "D", default_value = ".")]
+    pub workdir: PathBuf,
+    /// Print one JSON document
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// `glovebox plugin search`.
+#[derive(Debug, Args)]
+pub struct SearchArguments {
+    /// Part of a repository's name
+    pub text: String,
+    /// The registry, such as `registry.example:5000`; default: those of the project's plugins
+    #[arg(long, value_name = "HOST")]
+    pub registry: Option<String>,
+    /// The project
+    #[arg(long, value_name = "D", default_value = ".")]
+    pub workdir: PathBuf,
 }

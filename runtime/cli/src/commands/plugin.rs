@@ -5,16 +5,21 @@ mod editing;
 pub mod list;
 pub mod lock;
 mod now;
+pub mod outdated;
+pub mod pull;
+pub mod push;
+mod registries;
 pub mod rehearse;
 pub mod remove;
 pub mod revoke;
+pub mod search;
 pub mod signature;
 mod source;
 pub mod update;
 
 use crate::arguments::InspectArguments;
 use crate::exit::{CommandResult, Exit, Stop};
-use crate::terminal::{self, inspection};
+use crate::terminal::{self, inspection, visible};
 use glovebox_host::component::LoadError;
 use glovebox_host::inspect::Inspection;
 use glovebox_plan::config::Config;
@@ -48,7 +53,7 @@ pub fn inspect(arguments: &InspectArguments) -> CommandResult {
 }
 
 fn read(file: &Path, bytes_max: u64) -> Result<Inspection, Stop> {
-    inspect_bytes(file, &read_bytes(file, bytes_max)?)
+    inspect_bytes(&shown(file), &read_bytes(file, bytes_max)?)
 }
 
 fn read_bytes(file: &Path, bytes_max: u64) -> Result<Vec<u8>, Stop> {
@@ -58,11 +63,16 @@ fn read_bytes(file: &Path, bytes_max: u64) -> Result<Vec<u8>, Stop> {
         .map_err(|reason| Stop::new(Exit::Plugin, format!("`{}` cannot be read: {reason}", file.display())))
 }
 
-fn inspect_bytes(file: &Path, bytes: &[u8]) -> Result<Inspection, Stop> {
-    glovebox_host::inspect::inspect(bytes).map_err(|error| cannot_be_used(file, &error.into()))
+/// Returns a path for messages.
+fn shown(file: &Path) -> String {
+    visible::line(&file.to_string_lossy()).into_owned()
+}
+
+fn inspect_bytes(place: &str, bytes: &[u8]) -> Result<Inspection, Stop> {
+    glovebox_host::inspect::inspect(bytes).map_err(|error| cannot_be_used(place, &error.into()))
 }
 
 /// Returns the error for a component that is refused, with help on how to build one that is accepted.
-fn cannot_be_used(file: &Path, error: &LoadError) -> Stop {
-    Stop { help: error.help(), ..Stop::new(Exit::Plugin, format!("`{}` cannot be used: {error}", file.display())) }
+fn cannot_be_used(place: &str, error: &LoadError) -> Stop {
+    Stop { help: error.help(), ..Stop::new(Exit::Plugin, format!("`{place}` cannot be used: {error}")) }
 }

@@ -54,6 +54,7 @@ const PUBLISHED: &[Published] = published! {
     "plugin-lock": "`glovebox plugin lock --json`",
     "plugin-statement": "the statement in the signatures of a plugin",
     "plugin-verify": "`glovebox plugin verify --json`",
+    "plugin-outdated": "`glovebox plugin outdated --json`",
     "receipts": "`receipts.json` of a stage",
     "record": "a line of `progress.ndjson`, of `glovebox run --json` and of `glovebox attach --json`",
     "removed": "`glovebox rm --json` and `glovebox gc --json`",

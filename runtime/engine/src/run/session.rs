@@ -141,7 +141,7 @@ pub struct DriveLimits<'a> {
 }
 
 /// A run that this process may drive after it has read the journal.
-pub struct Unread {
+pub struct ReadProblem {
     /// The run directory.
     pub dir: Arc<RunDir>,
     /// The blobs of the run.
@@ -155,7 +155,7 @@ pub struct Unread {
     owner: Owner,
 }
 
-impl Unread {
+impl ReadProblem {
     /// Reads and verifies the journal of a run that never went back, and keeps only its fold. `follower` gets every record in
     /// order, page by page.
     pub fn read(self, follower: &mut impl Follow) -> Result<Session, RunError> {
@@ -167,7 +167,7 @@ impl Unread {
         self.session(fold, queue)
     }
 
-    /// As [`Unread::read`], but for every run, and also returns all records.
+    /// As [`ReadProblem::read`], but for every run, and also returns all records.
     pub fn read_whole(self, follower: &mut impl Follow) -> Result<(Session, Vec<Record>), RunError> {
         let (mut records, mut queue) = (Vec::new(), Queue::default());
         self.pages(&mut queue, |page| {
@@ -252,8 +252,8 @@ impl<F: Follow> Fold for JournalFold<'_, F> {
 }
 
 impl Session {
-    /// Opens a run that was started before and takes its lock. The journal is read afterwards, with [`Unread::read`].
-    pub fn open(dir: RunDir, worker: Worker, verified: &VerifiedJournal) -> Result<Unread, RunError> {
+    /// Opens a run that was started before and takes its lock. The journal is read afterwards, with [`ReadProblem::read`].
+    pub fn open(dir: RunDir, worker: Worker, verified: &VerifiedJournal) -> Result<ReadProblem, RunError> {
         if verified.run_id().is_none() {
             return Err(RunError::NotStarted);
         }
@@ -262,7 +262,7 @@ impl Session {
         let (journal, has_grown) = SqliteLog::reopen(&dir.path.join(JOURNAL_FILE), dir.key.clone(), verified)?;
         let is_linear = !has_grown && rewind::rewind_count(&verified.records) == 0;
         let blobs = Arc::new(journal.blobs(&dir.dir)?);
-        Ok(Unread { dir: Arc::new(dir), blobs, is_linear, journal, worker, owner })
+        Ok(ReadProblem { dir: Arc::new(dir), blobs, is_linear, journal, worker, owner })
     }
 
     /// Takes the run over: restores the workspace to the state in the journal, abandons an attempt that was interrupted

@@ -66,7 +66,7 @@ pub(crate) fn config(text: &str) -> Config {
 /// Creates a lock file that agrees to what a configuration grants a plugin with these bytes.
 pub(crate) fn agreed(config: &Config, name: &str, bytes: &[u8]) -> Lock {
     let inspection = inspect(bytes).expect("component");
-    let plugin = LockedPlugin::for_plugin(name, &config.plugins[name], &inspection);
+    let plugin = LockedPlugin::for_plugin(name, &config.plugins[name], None, &inspection);
     Lock { plugins: [(name.to_owned(), plugin)].into() }
 }
 

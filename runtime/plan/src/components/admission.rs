@@ -43,7 +43,7 @@ impl Admission {
         let Some(trust) = &self.trust else { return Ok(None) };
         let problem = |message: String, help: Option<String>| PluginProblem { name: name.to_owned(), message, help };
         let unread = |reason: &str| problem(format!("the signatures of `{name}` cannot be read: {reason}"), None);
-        let bytes = file.content().map_err(unread)?;
+        let bytes = file.content().map_err(|problem| unread(&problem.reason))?;
         let signatures = file.signatures.as_ref().map_err(|reason| unread(reason))?;
         let version = inspection.manifest.as_ref().map(|manifest| manifest.version.to_string());
         let identity = PluginIdentity::new(name, version, bytes);

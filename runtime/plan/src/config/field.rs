@@ -322,10 +322,7 @@ impl<'i> Fields<'i> {
 
     /// Reports a table without its required `path`.
     pub(super) fn missing_path(&mut self, table: &Field<'_, '_>, example: &Path) {
-        let message = Message::from(format!("`{table}` has no `path`"));
-        let help = format!("add `path = \"{}\"`", example.display());
-        let place = Place { path: format!("{table}.path"), ..table.at_key() };
-        self.push(Rule::MissingField, place, message.with_help(Some(help)));
+        self.missing(table, "path", &format!("add `path = \"{}\"`", example.display()));
     }
 
     /// Reports a table without a required field.

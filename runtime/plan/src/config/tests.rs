@@ -41,7 +41,7 @@ fn a_full_file_is_read() {
     let config = Config::parse(FULL, "glovebox.toml").expect("config");
     let plugin = &config.plugins["acme.review"];
     let grants = plugin.grants.as_ref().expect("grants");
-    assert_eq!((plugin.path.as_str(), plugin.line), ("target/review.wasm", 2));
+    assert_eq!((plugin.source.to_string().as_str(), plugin.line), ("target/review.wasm", 2));
     assert_eq!((grants.filesystem, grants.limits.get(LimitName::MemoryBytes)), (FileTier::Posix, Some(64 << 20)));
     assert_eq!(plugin.wants.as_ref().expect("wants").write[0].to_string(), "REVIEW.md");
     assert_eq!(config.workspace.include, ["fixtures/big.bin"]);
@@ -92,7 +92,7 @@ fn unknown_fields_are_refused_by_name_and_line() {
         "config_unknown_field",
         "plugins.\"a.b\".trust",
         3,
-        "`path`, `wants`, `grants`, `role`",
+        "`path`, `registry`, `version`, `wants`, `grants`, `role`",
     );
 }
 

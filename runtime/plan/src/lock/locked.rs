@@ -1,6 +1,7 @@
 //! One plugin of a lock file: the facts of its bytes, and what author and operator wrote about it.
 
 use super::line::grant_lines;
+use super::source::LockSource;
 use super::wants::{granted, wanted};
 use crate::config::{PluginEntry, RuleEntry};
 use glovebox_host::inspect::Inspection;
@@ -19,8 +20,8 @@ pub struct LockedPlugin {
     /// The version in the manifest of the component. `None` for a component without a manifest.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub version: Option<String>,
-    /// Where the bytes came from: `file` and the path in `glovebox.toml`.
-    pub source: String,
+    /// Where the bytes came from: `file` and the path in `glovebox.toml`, or `oci` and a reference with the digest of its manifest.
+    pub source: LockSource,
     /// BLAKE3 of the component's bytes, `blake3:` and 64 lower-case hex digits.
     #[serde(deserialize_with = "canonical_digest")]
     pub digest: Digest,
@@ -43,30 +44,33 @@ pub struct LockedPlugin {
 }
 
 impl LockedPlugin {
-    /// Returns the entry of a plugin as it is now, without its signer.
-    pub fn for_plugin(name: &str, entry: &PluginEntry, inspection: &Inspection) -> Self {
+    /// Returns the entry of a plugin as it is now, without its signer. `locked` is its entry in the lock file, which knows the manifest
+    /// of a plugin of a registry.
+    pub fn for_plugin(name: &str, entry: &PluginEntry, locked: Option<&Self>, inspection: &Inspection) -> Self {
+        let source = LockSource::of_configured(&entry.source, locked.map(|locked| &locked.source));
         let offered = entry.grants.clone().unwrap_or_default();
         let grants = grant_lines(&granted(inspection, Some(entry)), entry.role);
         Self {
             wants: grant_lines(&wanted(inspection, Some(entry)), Role::Builder),
             offered: grant_lines(&offered, entry.role),
-            ..Self::for_bytes(name, &entry.path, inspection, grants)
+            ..Self::for_bytes(name, source, inspection, grants)
         }
     }
 
     /// Returns the entry of a rule plugin as it is now, without its signer. A rule plugin has no wants.
     pub fn for_rules(name: &str, entry: &RuleEntry, inspection: &Inspection) -> Self {
         let grants = entry.transform.lines();
-        Self { offered: grants.clone(), ..Self::for_bytes(name, &entry.path, inspection, grants) }
+        let source = LockSource::File(entry.path.clone());
+        Self { offered: grants.clone(), ..Self::for_bytes(name, source, inspection, grants) }
     }
 
-    fn for_bytes(name: &str, path: &str, inspection: &Inspection, grants: Vec<String>) -> Self {
+    fn for_bytes(name: &str, source: LockSource, inspection: &Inspection, grants: Vec<String>) -> Self {
         let mut imports: Vec<String> = inspection.imports.iter().map(|import| import.name.clone()).collect();
         imports.sort();
         Self {
             name: name.to_owned(),
             version: inspection.manifest.as_ref().map(|manifest| manifest.version.to_string()),
-            source: format!("file {path}"),
+            source,
             digest: inspection.digest,
             signer: None,
             bytes: inspection.bytes,

@@ -6,7 +6,7 @@ use super::component_host::ComponentHost;
 use super::dependencies;
 use super::executor::{Executor, SandboxEnv, ServerEnv, Worker};
 use super::findings::{Findings, merged};
-use super::folders::{cache_dir, data_dir, state_dir};
+use super::folders::private_dirs;
 use super::keys;
 use super::project::Project;
 use super::refusal::{Class, Refusal, Warning};
@@ -231,7 +231,7 @@ fn sandbox_env(
         policy,
         project: project.workdir.clone(),
         server_env: ServerEnv::default(),
-        private: [state_dir(), cache_dir(), data_dir()].into_iter().flatten().collect(),
+        private: private_dirs().collect(),
     })
 }
 

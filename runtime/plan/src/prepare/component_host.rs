@@ -1,10 +1,12 @@
 //! The built-in components, the plugins of a project, and the host that runs them. The host starts at its first use.
 
 use super::admission::read_signatures;
+use super::plugin_bytes;
 use super::project::Project;
 use super::refusal::Refusal;
 use super::source;
-use crate::components::{Builtin, Catalog, PluginFile};
+use crate::components::{Builtin, Catalog, PluginFile, ReadProblem};
+use crate::config::{PluginEntry, RuleEntry};
 use glovebox_host::host::Host;
 use std::cell::{Cell, OnceCell};
 use std::collections::BTreeMap;
@@ -58,25 +60,24 @@ impl ComponentHost {
     /// Returns the built-in components and the bytes of the project's plugins.
     pub fn catalog(&self, project: &Project) -> Catalog {
         let builtins = self.builtins.iter().map(|(name, builtin)| ((*name).to_owned(), builtin.clone()));
-        let plugins = project.config.plugins.iter().map(|(name, entry)| (name, &*entry.path));
-        Catalog {
-            builtins: builtins.collect(),
-            plugins: plugin_files(project, plugins),
-            admission: project.admission(),
-        }
+        let read = |(name, entry): (&String, &PluginEntry)| {
+            let bytes = plugin_bytes::read(project, name, &entry.source).map(Arc::from);
+            let signatures = plugin_bytes::signatures(project, name, &entry.source);
+            (name.clone(), PluginFile { path: entry.source.to_string(), bytes, signatures })
+        };
+        let plugins = project.config.plugins.iter().map(read).collect();
+        Catalog { builtins: builtins.collect(), plugins, admission: project.admission() }
     }
 }
 
-/// Reads the bytes of the components that the configuration names.
-pub fn plugin_files<'a>(
-    project: &Project,
-    named: impl Iterator<Item = (&'a String, &'a str)>,
-) -> BTreeMap<String, PluginFile> {
-    let read = |(name, path): (&String, &str)| {
-        let file = project.config_dir.join(path);
-        let bytes = source::read_component(&file, project.config.component_bytes(name)).map(Arc::from);
+/// Reads the bytes of the rule plugins that the configuration names.
+pub fn rule_files(project: &Project) -> BTreeMap<String, PluginFile> {
+    let read = |(name, entry): (&String, &RuleEntry)| {
+        let file = project.config_dir.join(&entry.path);
+        let bytes = source::read_component(&file, project.config.component_bytes(name));
+        let bytes = bytes.map(Arc::from).map_err(ReadProblem::from);
         let signatures = if project.trust.is_some() { read_signatures(&file) } else { Ok(None) };
-        (name.clone(), PluginFile { path: path.to_owned(), bytes, signatures })
+        (name.clone(), PluginFile { path: entry.path.clone(), bytes, signatures })
     };
-    named.map(read).collect()
+    project.config.rules.iter().map(read).collect()
 }

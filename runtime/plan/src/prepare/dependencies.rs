@@ -9,7 +9,7 @@
 mod copies;
 mod store;
 
-use super::folders::{cache_dir, data_dir, state_dir};
+use super::folders::private_dirs;
 use super::project::Project;
 use super::refusal::Warning;
 use super::survey::kind::KINDS;
@@ -181,7 +181,7 @@ fn stores(project: &Project, folders: &[Entry]) -> (Vec<Bind>, Option<Warning>) 
     if targets.is_empty() {
         return (Vec::new(), None);
     }
-    let private = [state_dir(), cache_dir(), data_dir(), Some(project.workdir.clone())].into_iter().flatten();
+    let private = private_dirs().chain([project.workdir.clone()]);
     let places = Places::new(|name| std::env::var_os(name).map(PathBuf::from), private);
     let (mut shown, mut hidden) = (BTreeSet::new(), Vec::new());
     for (target, link) in targets {

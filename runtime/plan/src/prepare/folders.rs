@@ -14,10 +14,15 @@ pub fn state_dir() -> Option<PathBuf> {
     folder("GLOVEBOX_STATE_DIR", "XDG_STATE_HOME", ".local/state/glovebox")
 }
 
-/// Returns the folder of what the user decided for all projects, such as revocations: `$GLOVEBOX_DATA_DIR`,
-/// `$XDG_DATA_HOME/glovebox` or `~/.local/share/glovebox`. `None` if there is none.
+/// Returns the folder of the plugins that the user pulled and of what the user decided for all projects, such as revocations:
+/// `$GLOVEBOX_DATA_DIR`, `$XDG_DATA_HOME/glovebox` or `~/.local/share/glovebox`. `None` if there is none.
 pub fn data_dir() -> Option<PathBuf> {
     folder("GLOVEBOX_DATA_DIR", "XDG_DATA_HOME", ".local/share/glovebox")
+}
+
+/// Returns the folders of this user that no sandbox shows.
+pub fn private_dirs() -> impl Iterator<Item = PathBuf> {
+    [state_dir(), cache_dir(), data_dir()].into_iter().flatten()
 }
 
 fn folder(own: &str, shared: &str, below_home: &str) -> Option<PathBuf> {

@@ -4,17 +4,15 @@
 //! have the same rule plugins.
 
 use super::children::{Children, FaultsOfChildren};
-use super::component_host::{ComponentHost, plugin_files};
+use super::component_host::{ComponentHost, rule_files};
 use super::project::{self, Project};
 use super::refusal::{Class, Refusal};
 use super::source::{self, CheckedPipeline, ParsedFile};
 use super::widening;
-use crate::components::PluginFile;
 use crate::config::TransformGrant;
 use crate::rules::{RuleFiles, RuleSet, digests, is_accepted, lint_builtin};
 use glovebox_pipeline::Inputs;
 use glovebox_pipeline::transform::RuleRecord;
-use std::collections::BTreeMap;
 use std::path::Path;
 
 /// Reads a pipeline and its project, and applies the project's rules.
@@ -86,7 +84,7 @@ pub fn check_unchanged(run: &str, project: &Project, recorded: &[RuleRecord]) ->
     if project.config.rules.is_empty() && recorded.is_empty() {
         return Ok(());
     }
-    let (files, admission) = (files(project), project.admission());
+    let (files, admission) = (rule_files(project), project.admission());
     let rules = RuleFiles { config: &project.config, lock: &project.lock, files: &files, admission: &admission };
     let now = digests(rules).map_err(Refusal::for_plugins)?;
     if now.iter().map(|(name, digest)| (name, digest)).eq(recorded.iter().map(|rule| (&rule.name, &rule.digest))) {
@@ -111,11 +109,7 @@ fn refuse_withdrawn(run: &str, project: &Project, recorded: &[RuleRecord]) -> Re
 
 /// Loads the rule set of a project.
 pub(super) fn load(project: &Project, host: &ComponentHost) -> Result<RuleSet, Refusal> {
-    let (files, admission) = (files(project), project.admission());
+    let (files, admission) = (rule_files(project), project.admission());
     let rules = RuleFiles { config: &project.config, lock: &project.lock, files: &files, admission: &admission };
     RuleSet::load(rules, host.get()?).map_err(Refusal::for_plugins)
-}
-
-fn files(project: &Project) -> BTreeMap<String, PluginFile> {
-    plugin_files(project, project.config.rules.iter().map(|(name, entry)| (name, &*entry.path)))
 }

@@ -2,10 +2,12 @@
 
 use super::editing::{Editing, parse_config};
 use super::now::plugin_now;
-use super::source::PluginSource;
-use super::{cannot_be_used, inspect_bytes, signature};
+use super::signature::Vouched;
+use super::source::{ComponentFound, FoundPlace, PluginSource};
+use super::{cannot_be_used, inspect_bytes, registries, signature};
 use crate::arguments::AddArguments;
 use crate::exit::{CommandResult, Exit, Stop};
+use crate::prepare;
 use crate::replaced_file;
 use crate::terminal::agreement::add_facts;
 use crate::terminal::rows::Rows;
@@ -14,11 +16,12 @@ use crate::terminal::{self, visible};
 use glovebox_host::component::check_handler;
 use glovebox_host::grants::Grants;
 use glovebox_host::inspect::Inspection;
-use glovebox_plan::config::{CONFIG_FILE_NAME, Config, is_plugin_name};
+use glovebox_plan::config::{CONFIG_FILE_NAME, ComponentSource, Config, RuleEntry, is_plugin_name};
 use glovebox_plan::lock::line::Line;
-use glovebox_plan::lock::{Lock, LockedPlugin};
+use glovebox_plan::lock::{Lock, LockSource, LockedPlugin};
 use glovebox_plan::prepare::project::Project;
 use glovebox_record::LimitSettings;
+use glovebox_registry::reference::{Reference, Tag};
 use glovebox_workspace::regular_file::{self, Links};
 use std::path::{Path, PathBuf};
 
@@ -27,31 +30,32 @@ const FOLDER: &str = "plugins";
 
 /// Adds a plugin. Without `--accept`, prints what it could do and writes nothing.
 pub fn add(arguments: &AddArguments) -> CommandResult {
+    let source = PluginSource::parse(&arguments.source)?;
+    // A registry is asked before the project is locked: it can take minutes.
+    let asked = prepare::read_project(&arguments.workdir, None)?;
+    let found = source.read(asked.config.component_bytes(""), arguments.digest, asked.trust.is_some())?;
+    let shown = found.shown();
+    let inspection = inspect_bytes(&shown, &found.bytes)?;
+    check_handler(&inspection).map_err(|error| cannot_be_used(&shown, &error))?;
+    let name = plugin_name(&shown, &inspection, arguments.name.as_deref())?;
     let editing = Editing::begin(&arguments.workdir, None)?;
     let project = &editing.project;
-    let (file, bytes) =
-        PluginSource::parse(&arguments.source).read(project.config.component_bytes(""), arguments.digest)?;
-    let inspection = inspect_bytes(&file, &bytes)?;
-    check_handler(&inspection).map_err(|error| cannot_be_used(&file, &error))?;
-    let name = plugin_name(&file, &inspection, arguments.name.as_deref())?;
-    let place = Place::choose(project, &file, &name)?;
+    let place = Place::choose(project, &found, &inspection, &name)?;
     refuse_known(project, &name, &place)?;
-    let table = table(&name, &place.path, &inspection)?;
+    let table = table(&name, &place, &inspection)?;
     let text = with_table(&editing.config_text()?, &table);
     let config = parse_config(&text)?;
     let entry = config.plugins.get(&name).ok_or_else(|| Stop::new(Exit::Internal, "the new table was not read"))?;
-    let signer = signature::require(project, &name, &file, &inspection)?;
-    let plugin = LockedPlugin { signer, ..plugin_now(project, &name, entry, &inspection)?.plugin };
+    let Vouched { signer, signatures } = signature::require(project, &name, &found, &inspection)?;
+    let now = plugin_now(project, &name, entry, &inspection)?.plugin;
+    let plugin = LockedPlugin { source: place.lock_source(), signer, ..now };
     terminal::print(terms(&plugin));
     if !arguments.accept {
         let message = format!("`{name}` was not added, and nothing was written");
         let help = format!("if it may do this, repeat with `--digest {} --accept`", plugin.digest);
         return Err(Stop::new(Exit::Policy, message).with_help(help));
     }
-    place.install(&bytes)?;
-    if let Some(copy) = &place.copy {
-        signature::install(&file, copy)?;
-    }
+    place.install(&found.bytes, signatures.as_deref())?;
     let mut lock = Lock { plugins: project.lock.plugins.clone() };
     lock.plugins.insert(name.clone(), plugin);
     editing.write_lock(&lock)?;
@@ -61,18 +65,17 @@ pub fn add(arguments: &AddArguments) -> CommandResult {
 }
 
 /// Returns the name in the manifest, or the given one for a component without a manifest.
-fn plugin_name(file: &Path, inspection: &Inspection, given: Option<&str>) -> Result<String, Stop> {
+fn plugin_name(place: &str, inspection: &Inspection, given: Option<&str>) -> Result<String, Stop> {
     let written = inspection.manifest.as_ref().map(|manifest| manifest.name.as_str());
-    let file = visible::line(&file.to_string_lossy()).into_owned();
     let name = match (written, given) {
         (Some(written), Some(given)) if written != given => {
             let message =
-                format!("the manifest of `{file}` names the plugin `{written}`, and not `{}`", visible::line(given));
+                format!("the manifest of `{place}` names the plugin `{written}`, and not `{}`", visible::line(given));
             return Err(Stop::new(Exit::Usage, message).with_help("leave out `--name`"));
         }
         (Some(name), _) | (None, Some(name)) => name,
         (None, None) => {
-            let message = format!("`{file}` has no manifest: it has no name and wants nothing");
+            let message = format!("`{place}` has no manifest: it has no name and wants nothing");
             let help = "name it with `--name acme.review`, and write its wants and grants in glovebox.toml afterwards";
             return Err(Stop::new(Exit::Usage, message).with_help(help));
         }
@@ -85,35 +88,62 @@ fn plugin_name(file: &Path, inspection: &Inspection, given: Option<&str>) -> Res
     Ok(name.to_owned())
 }
 
-/// Where the component of an added plugin is.
-struct Place {
-    /// The path in `glovebox.toml`.
-    path: String,
-    /// The file to which the bytes are copied. `None` for a file that is in the project already.
-    copy: Option<PathBuf>,
+/// Where the component of an added plugin will be.
+enum Place {
+    /// In a file of the project, which exists already.
+    File(String),
+    /// In a new file of the project: the path in `glovebox.toml`, and the file.
+    Copy(String, PathBuf),
+    /// In the store, for this version of a registry.
+    Store(Box<Reference>),
 }
 
 impl Place {
     /// A file below the folder of `glovebox.toml` stays where it is. Any other file is copied into the project, so that the
     /// project does not depend on a folder that only this user has.
-    fn choose(project: &Project, file: &Path, name: &str) -> Result<Self, Stop> {
-        let real =
-            std::fs::canonicalize(file).map_err(|error| Stop::io(format!("read `{}`", file.display()), &error))?;
-        let inside = real.strip_prefix(&project.config_dir).ok().and_then(Path::to_str);
-        Ok(match inside {
-            Some(path) => Self { path: path.to_owned(), copy: None },
-            None => {
-                let path = format!("{FOLDER}/{name}.wasm");
-                Self { copy: Some(project.config_dir.join(&path)), path }
+    fn choose(project: &Project, found: &ComponentFound, inspection: &Inspection, name: &str) -> Result<Self, Stop> {
+        if let Some(reference) = found.reference(inspection)? {
+            return Ok(Self::Store(Box::new(reference)));
+        }
+        let inside = match &found.place {
+            FoundPlace::File(file) => {
+                let real = std::fs::canonicalize(file)
+                    .map_err(|error| Stop::io(format!("read `{}`", file.display()), &error))?;
+                real.strip_prefix(&project.config_dir).ok().and_then(Path::to_str).map(str::to_owned)
             }
-        })
+            FoundPlace::Address(_) | FoundPlace::Registry(_) => None,
+        };
+        let path = format!("{FOLDER}/{name}.wasm");
+        let copy = project.config_dir.join(&path);
+        Ok(inside.map_or(Self::Copy(path, copy), Self::File))
     }
 
-    fn install(&self, bytes: &[u8]) -> Result<(), Stop> {
-        let Some(file) = &self.copy else { return Ok(()) };
+    /// Returns the place as the lock file names it.
+    fn lock_source(&self) -> LockSource {
+        match self {
+            Self::File(path) | Self::Copy(path, _) => LockSource::File(path.clone()),
+            Self::Store(reference) => LockSource::Registry(reference.clone()),
+        }
+    }
+
+    /// Returns true for the source that a table has already.
+    fn is_source(&self, source: &ComponentSource) -> bool {
+        match (self, source) {
+            (Self::File(path) | Self::Copy(path, _), ComponentSource::File(other)) => path == other,
+            (Self::Store(reference), ComponentSource::Registry(other)) => reference.is_version(&other.reference()),
+            _ => false,
+        }
+    }
+
+    fn install(&self, bytes: &[u8], signatures: Option<&[u8]>) -> Result<(), Stop> {
+        let file = match self {
+            Self::File(_) => return Ok(()),
+            Self::Copy(_, file) => file,
+            Self::Store(_) => return registries::put(bytes, signatures),
+        };
         let folder = file.parent().unwrap_or(file);
         match regular_file::read(file, Links::Within(folder), bytes.len() as u64) {
-            Ok(found) if found == bytes => return Ok(()),
+            Ok(found) if found == bytes => return signature::install(signatures, file),
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => {}
             _ => {
                 let message = format!("`{}` exists with other bytes: nothing was written", file.display());
@@ -123,35 +153,51 @@ impl Place {
             }
         }
         std::fs::create_dir_all(folder).map_err(|error| Stop::io(format!("create `{}`", folder.display()), &error))?;
-        replaced_file::put(file, bytes)
+        replaced_file::put(file, bytes)?;
+        signature::install(signatures, file)
     }
 }
 
-/// Refuses a name that the project has already, whether it is the same file or another plugin of the same name.
+/// Refuses a name that the project has already, whether it is the same component or another plugin of the same name.
 fn refuse_known(project: &Project, name: &str, place: &Place) -> Result<(), Stop> {
     let Config { plugins, rules, .. } = &project.config;
-    let known = plugins.get(name).map(|entry| (&entry.path, entry.line));
-    let Some((path, line)) = known.or_else(|| rules.get(name).map(|entry| (&entry.path, entry.line))) else {
-        return Ok(());
-    };
-    let message =
-        format!("`{name}` is a plugin of this project already (glovebox.toml:{line}, `{}`)", visible::line(path));
-    let help = match *path == place.path {
-        true => format!("agree to its bytes with `glovebox plugin update {name}`"),
-        false => format!("replace it with `glovebox plugin update {name} --from FILE`, or remove it first"),
+    let rule = |entry: &RuleEntry| (ComponentSource::File(entry.path.clone()), entry.line);
+    let known = plugins.get(name).map(|entry| (entry.source.clone(), entry.line));
+    let Some((source, line)) = known.or_else(|| rules.get(name).map(rule)) else { return Ok(()) };
+    let message = format!(
+        "`{name}` is a plugin of this project already (glovebox.toml:{line}, `{}`)",
+        visible::line(&source.to_string())
+    );
+    let help = match (place.is_source(&source), &source) {
+        (true, _) => format!("agree to its bytes with `glovebox plugin update {name}`"),
+        (false, ComponentSource::File(_)) => {
+            format!("replace it with `glovebox plugin update {name} --from FILE`, or remove it first")
+        }
+        (false, ComponentSource::Registry(_)) => {
+            format!("change its version with `glovebox plugin update {name} --version V`, or remove it first")
+        }
     };
     Err(Stop::new(Exit::Plugin, message).with_help(help))
 }
 
 /// Returns the table of a plugin. It grants what the author wants, which the reader agrees to. The author's limits are not
 /// repeated, because they apply anyway.
-fn table(name: &str, path: &str, inspection: &Inspection) -> Result<String, Stop> {
+fn table(name: &str, place: &Place, inspection: &Inspection) -> Result<String, Stop> {
     let wants = inspection.manifest.as_ref().map(|manifest| manifest.wants.clone()).unwrap_or_default();
     let grants = Grants { limits: LimitSettings::default(), ..wants };
     let cannot = |error: toml::ser::Error| Stop::new(Exit::Internal, format!("the grants cannot be written: {error}"));
-    let path = toml::Value::String(path.to_owned());
+    let text = |text: &str| toml::Value::String(text.to_owned());
     let grants = toml::Value::try_from(&grants).map_err(cannot)?;
-    Ok(format!("[plugins.\"{name}\"]\npath = {path}\ngrants = {grants}\n"))
+    let source = match place {
+        Place::File(path) | Place::Copy(path, _) => format!("path = {}", text(path)),
+        Place::Store(reference) => {
+            let version = reference.tag.as_ref().and_then(Tag::version);
+            let version = version.ok_or_else(|| Stop::new(Exit::Internal, "a plugin of a registry has no version"))?;
+            let registry = text(&reference.repository.to_string());
+            format!("registry = {registry}\nversion = {}", text(&version.to_string()))
+        }
+    };
+    Ok(format!("[plugins.\"{name}\"]\n{source}\ngrants = {grants}\n"))
 }
 
 fn with_table(text: &str, table: &str) -> String {
@@ -160,7 +206,7 @@ fn with_table(text: &str, table: &str) -> String {
 }
 
 /// Returns what a plugin may do: the sentences first, then the facts about its bytes.
-fn terms(plugin: &LockedPlugin) -> String {
+pub(super) fn terms(plugin: &LockedPlugin) -> String {
     let mut rows = Rows::below_a_title(8);
     let sentences: Vec<String> = plugin.grants.iter().filter_map(|line| sentence(&Line::parse(line))).collect();
     if sentences.is_empty() {

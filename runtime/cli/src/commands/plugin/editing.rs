@@ -10,11 +10,13 @@ use glovebox_plan::config::{CONFIG_FILE_NAME, Config};
 use glovebox_plan::lock::{LOCK_FILE_NAME, Lock};
 use glovebox_plan::prepare::project::Project;
 use glovebox_workspace::regular_file::{self, Links};
+use semver::Version;
 use std::fs::{File, TryLockError};
 use std::io::{ErrorKind, Write};
 use std::path::Path;
 use std::thread;
 use std::time::{Duration, Instant};
+use toml_edit::DocumentMut;
 
 /// Maximum time to wait for another process that changes the same project.
 const WAIT_MAX: Duration = Duration::from_secs(10);
@@ -85,6 +87,23 @@ pub fn parse_config(text: &str) -> Result<Config, Stop> {
         let message = format!("`{CONFIG_FILE_NAME}` cannot be changed by this command: {problem}");
         Stop::new(Exit::Invalid, message).with_help("change the table of the plugin by hand")
     })
+}
+
+/// Returns the text of `glovebox.toml` with another version of a plugin. The rest of the text is kept.
+pub fn with_version(text: &str, name: &str, version: &Version) -> Result<String, Stop> {
+    let mut document: DocumentMut = text.parse().map_err(|error: toml_edit::TomlError| {
+        Stop::new(Exit::Invalid, format!("`{CONFIG_FILE_NAME}` cannot be changed: {}", error.message()))
+    })?;
+    let plugins = document.get_mut("plugins").and_then(|item| item.as_table_like_mut());
+    let plugin = plugins.and_then(|plugins| plugins.get_mut(name)).and_then(|item| item.as_table_like_mut());
+    let field = plugin.and_then(|plugin| plugin.get_mut("version")).and_then(|item| item.as_value_mut());
+    let field = field.ok_or_else(|| {
+        Stop::new(Exit::Invalid, format!("`{name}` has no `version` in `{CONFIG_FILE_NAME}` that can be changed"))
+    })?;
+    let decor = field.decor().clone();
+    *field = toml_edit::Value::from(version.to_string());
+    *field.decor_mut() = decor;
+    Ok(document.to_string())
 }
 
 /// Replaces the lock file atomically: after a crash, it has the old or the new content. A symbolic link at its path is

@@ -1,6 +1,7 @@
 //! The plugins of a project as they are now, in the form of the lock file.
 
-use super::{cannot_be_used, read, signature};
+use super::source::{ComponentFound, FoundPlace};
+use super::{cannot_be_used, inspect_bytes, read_bytes, shown, signature};
 use crate::exit::{Exit, Stop};
 use crate::terminal::agreement::Agreement;
 use crate::terminal::visible;
@@ -8,11 +9,14 @@ use glovebox_host::component::check_handler;
 use glovebox_host::inspect::Inspection;
 use glovebox_pipeline::ir::Role;
 use glovebox_plan::bind::role::verifier_fault;
-use glovebox_plan::config::{PluginEntry, RuleEntry};
+use glovebox_plan::components::ReadProblem;
+use glovebox_plan::config::{ComponentSource, PluginEntry, RuleEntry};
 use glovebox_plan::lock::wants::{granted, wanted};
 use glovebox_plan::lock::{LOCK_FILE_NAME, Lock, LockedPlugin};
+use glovebox_plan::prepare::plugin_bytes;
 use glovebox_plan::prepare::project::Project;
-use std::path::Path;
+use std::borrow::Cow;
+use std::path::PathBuf;
 
 /// A plugin as it is now.
 pub struct PluginNow<'a> {
@@ -26,9 +30,13 @@ pub struct PluginNow<'a> {
 
 impl PluginNow<'_> {
     /// Adds the key that signed the component in a file, or why the component is refused.
-    fn checked(mut self, project: &Project, file: &Path, inspection: &Inspection) -> Self {
-        match signature::require(project, &self.plugin.name, &project.config_dir.join(file), inspection) {
-            Ok(signer) => self.plugin.signer = signer,
+    fn checked(mut self, project: &Project, entry: &ConfigEntry<'_>, component: ProjectComponent) -> Self {
+        let ProjectComponent { bytes, inspection } = component;
+        let signatures = plugin_bytes::signatures(project, entry.name, &entry.source);
+        let signatures = signatures.map(|found| found.into_iter().collect());
+        let place = FoundPlace::File(PathBuf::from(entry.source.to_string()));
+        match signature::require(project, entry.name, &ComponentFound { bytes, place, signatures }, &inspection) {
+            Ok(vouched) => self.plugin.signer = vouched.signer,
             Err(refused) => self.refused = Some(refused),
         }
         self
@@ -45,14 +53,16 @@ pub fn unknown(name: &str) -> Stop {
 pub fn plugins_now(project: &Project) -> Result<Vec<PluginNow<'_>>, Stop> {
     let mut found = Vec::new();
     for (name, entry) in &project.config.plugins {
-        let inspection = ConfigEntry::plugin(name, entry).read(project)?;
-        let now = plugin_now(project, name, entry, &inspection)?;
-        found.push(now.checked(project, Path::new(&entry.path), &inspection));
+        let listed = ConfigEntry::plugin(name, entry);
+        let component = listed.read(project)?;
+        let now = plugin_now(project, name, entry, &component.inspection)?;
+        found.push(now.checked(project, &listed, component));
     }
     for (name, entry) in &project.config.rules {
-        let (plugin, inspection) = rules_now(project, name, entry)?;
-        let now = PluginNow { plugin, agreement: None, refused: None };
-        found.push(now.checked(project, Path::new(&entry.path), &inspection));
+        let listed = ConfigEntry::rules(name, entry);
+        let component = listed.read(project)?;
+        let plugin = rules_now(name, entry, &component.inspection)?;
+        found.push(PluginNow { plugin, agreement: None, refused: None }.checked(project, &listed, component));
     }
     Ok(found)
 }
@@ -64,7 +74,7 @@ pub fn plugin_now<'a>(
     entry: &PluginEntry,
     inspection: &Inspection,
 ) -> Result<PluginNow<'a>, Stop> {
-    check_handler(inspection).map_err(|error| cannot_be_used(Path::new(&entry.path), &error))?;
+    check_handler(inspection).map_err(|error| cannot_be_used(&visible::line(&entry.source.to_string()), &error))?;
     let granted = granted(inspection, Some(entry));
     if let Some(fault) = verifier_fault(inspection, &granted).filter(|_| entry.role == Role::Verifier) {
         return Err(Stop::new(Exit::Plugin, format!("plugin `{name}` cannot be a verifier: {fault}")));
@@ -72,19 +82,18 @@ pub fn plugin_now<'a>(
     let (wants, offered) = (wanted(inspection, Some(entry)), entry.grants.clone().unwrap_or_default());
     let agreement = Agreement { wants, offered, granted, network: &project.config.sandbox.network };
     Ok(PluginNow {
-        plugin: LockedPlugin::for_plugin(name, entry, inspection),
+        plugin: LockedPlugin::for_plugin(name, entry, project.lock.plugins.get(name), inspection),
         agreement: Some(agreement),
         refused: None,
     })
 }
 
 /// Checks a rule plugin, which imports nothing. Its only grant is to change the graph.
-fn rules_now(project: &Project, name: &str, entry: &RuleEntry) -> Result<(LockedPlugin, Inspection), Stop> {
-    let found = ConfigEntry::rules(name, entry).read(project)?;
-    glovebox_host::rules::check(&found).map_err(|error| {
+fn rules_now(name: &str, entry: &RuleEntry, inspection: &Inspection) -> Result<LockedPlugin, Stop> {
+    glovebox_host::rules::check(inspection).map_err(|error| {
         Stop::new(Exit::Plugin, format!("`{}` cannot be used for rules: {error}", visible::line(&entry.path)))
     })?;
-    Ok((LockedPlugin::for_rules(name, entry, &found), found))
+    Ok(LockedPlugin::for_rules(name, entry, inspection))
 }
 
 /// Refuses a project whose plugins differ from its lock file in any way (`--locked`), also where less is granted.
@@ -116,32 +125,55 @@ pub fn refuse_differences(project: &Project) -> Result<(), Stop> {
     Err(Stop::new(Exit::Mismatch, message).with_help(help))
 }
 
+/// A component of the project.
+pub struct ProjectComponent {
+    /// Its bytes.
+    pub bytes: Vec<u8>,
+    /// What they say.
+    pub inspection: Inspection,
+}
+
 /// A plugin or a rule plugin, as `glovebox.toml` lists it.
-#[derive(Clone, Copy)]
-struct ConfigEntry<'a> {
+pub struct ConfigEntry<'a> {
     table: &'static str,
     name: &'a str,
-    path: &'a Path,
+    source: Cow<'a, ComponentSource>,
 }
 
 impl<'a> ConfigEntry<'a> {
-    fn plugin(name: &'a str, entry: &'a PluginEntry) -> Self {
-        Self { table: "plugins", name, path: Path::new(&entry.path) }
+    /// Returns the entry of a plugin.
+    pub fn plugin(name: &'a str, entry: &'a PluginEntry) -> Self {
+        Self { table: "plugins", name, source: Cow::Borrowed(&entry.source) }
     }
 
-    fn rules(name: &'a str, entry: &'a RuleEntry) -> Self {
-        Self { table: "rules", name, path: Path::new(&entry.path) }
+    fn rules(name: &'a str, entry: &RuleEntry) -> Self {
+        Self { table: "rules", name, source: Cow::Owned(ComponentSource::File(entry.path.clone())) }
     }
 
-    /// Reads the component. The name in its manifest must be the name in `glovebox.toml`.
-    fn read(self, project: &Project) -> Result<Inspection, Stop> {
-        let Self { table, name, path } = self;
-        let found = read(&project.config_dir.join(path), project.config.component_bytes(name))?;
-        if let Some(manifest) = found.manifest.as_ref().filter(|manifest| manifest.name != name) {
+    /// Reads the component, from its file or from the store. The name in its manifest must be the name in `glovebox.toml`.
+    pub fn read(&self, project: &Project) -> Result<ProjectComponent, Stop> {
+        let Self { table, name, source } = self;
+        let (bytes, shown) = match &**source {
+            ComponentSource::File(path) => {
+                let file = project.config_dir.join(path);
+                (read_bytes(&file, project.config.component_bytes(name))?, shown(&file))
+            }
+            source @ ComponentSource::Registry(_) => (from_store(project, name, source)?, source.to_string()),
+        };
+        let inspection = inspect_bytes(&shown, &bytes)?;
+        if let Some(manifest) = inspection.manifest.as_ref().filter(|manifest| manifest.name != *name) {
             let message = format!("plugin `{name}` has the name `{}` in its manifest", manifest.name);
             let help = format!("rename the table to `[{table}.\"{}\"]`", manifest.name);
             return Err(Stop::new(Exit::Plugin, message).with_help(help));
         }
-        Ok(found)
+        Ok(ProjectComponent { bytes, inspection })
     }
+}
+
+/// Reads a plugin of a registry. Its bytes are in the store, or the lock file or the store does not have it.
+fn from_store(project: &Project, name: &str, source: &ComponentSource) -> Result<Vec<u8>, Stop> {
+    plugin_bytes::read(project, name, source).map_err(|ReadProblem { reason, help }| {
+        let message = format!("plugin `{name}` cannot be read from `{source}`: {}", visible::line(&reason));
+        Stop { help, ..Stop::new(Exit::Plugin, message) }
+    })
 }

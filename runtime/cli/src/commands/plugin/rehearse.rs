@@ -3,7 +3,7 @@
 //! The pipeline runs again and again, each time with other grants of the plugin. The runs are stored in a temporary folder, and
 //! nothing in the project is written.
 
-use super::{now, read};
+use super::now;
 use crate::arguments::{RehearseArguments, RunArguments};
 use crate::commands::run;
 use crate::exit::{CommandResult, Exit, Stop};
@@ -18,7 +18,7 @@ use clap::Parser;
 use glovebox_host::grants::{FileTier, Grants};
 use glovebox_host::inspect::Inspection;
 use glovebox_pipeline::ir::Role;
-use glovebox_plan::config::PluginEntry;
+use glovebox_plan::config::{ComponentSource, PluginEntry};
 use glovebox_plan::lock::LockedPlugin;
 use glovebox_plan::lock::line::{Line, grant_lines};
 use glovebox_plan::lock::wants::wanted;
@@ -44,7 +44,7 @@ pub fn rehearse(arguments: &RehearseArguments) -> CommandResult {
     let project = prepare::read_project(&arguments.project.workdir, None)?;
     let name = arguments.name.as_str();
     let entry = project.config.plugins.get(name).cloned().ok_or_else(|| now::unknown(name))?;
-    let inspection = read(&project.config_dir.join(&entry.path), project.config.component_bytes(name))?;
+    let inspection = now::ConfigEntry::plugin(name, &entry).read(&project)?.inspection;
     let wants = wanted(&inspection, Some(&entry));
     let mut stage = Stage::new(arguments, &project, entry, inspection)?;
     let lines = lines(&wants);
@@ -68,7 +68,7 @@ pub fn rehearse(arguments: &RehearseArguments) -> CommandResult {
         }
     };
     let grants = grants(&found.kept);
-    let report = Report { name, path: &stage.entry.path, runs: stage.runs, found: &found, grants: &grants };
+    let report = Report { name, source: &stage.entry.source, runs: stage.runs, found: &found, grants: &grants };
     match arguments.json {
         true => terminal::print_json(&report.document())?,
         false => terminal::print(report.text()?),
@@ -179,7 +179,7 @@ impl<'a> Stage<'a> {
     fn agree(&self, project: &mut Project, grants: Grants) {
         let name = &self.arguments.name;
         let entry = PluginEntry { grants: Some(grants), ..self.entry.clone() };
-        let locked = LockedPlugin::for_plugin(name, &entry, &self.inspection);
+        let locked = LockedPlugin::for_plugin(name, &entry, project.lock.plugins.get(name), &self.inspection);
         project.lock.plugins.insert(name.clone(), locked);
         project.config.plugins.insert(name.clone(), entry);
     }
@@ -296,7 +296,7 @@ fn grants(lines: &[Line]) -> Grants {
 /// The result of a rehearsal.
 struct Report<'a> {
     name: &'a str,
-    path: &'a str,
+    source: &'a ComponentSource,
     runs: usize,
     found: &'a Found,
     grants: &'a Grants,
@@ -347,10 +347,17 @@ impl Report<'_> {
         let cannot =
             |error: toml::ser::Error| Stop::new(Exit::Internal, format!("the grants cannot be written: {error}"));
         let grants = toml::Value::try_from(self.grants).map_err(cannot)?;
-        let path = toml::Value::String(self.path.to_owned());
+        let text = |text: &str| toml::Value::String(text.to_owned());
+        let source = match self.source {
+            ComponentSource::File(path) => format!("path = {}", text(path)),
+            ComponentSource::Registry(source) => {
+                let (registry, version) = (source.repository.to_string(), source.version.to_string());
+                format!("registry = {}\nversion = {}", text(&registry), text(&version))
+            }
+        };
         let name = visible::line(self.name);
         Ok(format!(
-            "{name} ({} runs)\n{}the smallest grants of these runs:\n\n[plugins.\"{name}\"]\npath = {path}\ngrants = {grants}\n",
+            "{name} ({} runs)\n{}the smallest grants of these runs:\n\n[plugins.\"{name}\"]\n{source}\ngrants = {grants}\n",
             self.runs,
             rows.finish()
         ))

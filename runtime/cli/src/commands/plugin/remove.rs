@@ -15,16 +15,16 @@ pub fn remove(arguments: &RemovePluginArguments) -> CommandResult {
     let mut document: DocumentMut = editing.config_text()?.parse().map_err(|error: toml_edit::TomlError| {
         Stop::new(Exit::Invalid, format!("`{CONFIG_FILE_NAME}` cannot be changed: {}", error.message()))
     })?;
-    let mut path = None;
+    let mut kept = None;
     for table in ["plugins", "rules"] {
         let Some(plugins) = document.get_mut(table).and_then(|item| item.as_table_like_mut()) else { continue };
         let removed = plugins.remove(name);
-        let found = removed.and_then(|entry| entry.get("path").and_then(|path| path.as_str()).map(str::to_owned));
-        path = path.or(found);
+        let field = |name: &str| removed.as_ref()?.get(name)?.as_str().map(str::to_owned);
+        kept = kept.or_else(|| field("path")).or_else(|| field("registry"));
     }
     let mut lock = Lock { plugins: editing.project.lock.plugins.clone() };
     let was_locked = lock.plugins.remove(name).is_some();
-    if path.is_none() && !was_locked {
+    if kept.is_none() && !was_locked {
         let stop = Stop::new(Exit::Usage, format!("`{}` is not a plugin of this project", visible::line(name)));
         return Err(stop.with_help("see the plugins with `glovebox plugin ls`"));
     }
@@ -32,9 +32,9 @@ pub fn remove(arguments: &RemovePluginArguments) -> CommandResult {
     if was_locked {
         editing.write_lock(&lock)?;
     }
-    if let Some(path) = path {
+    if let Some(kept) = kept {
         editing.write_config(&document.to_string())?;
-        terminal::say(format_args!("removed `{name}`; its component `{}` was kept\n", visible::line(&path)));
+        terminal::say(format_args!("removed `{name}`; its component `{}` was kept\n", visible::line(&kept)));
     }
     Ok(Exit::Ok)
 }

@@ -3,6 +3,7 @@
 //!
 //! A component is not signed, its signatures are not valid, or a key signed it. Text, JSON and exit code keep the three apart.
 
+use super::source::ComponentFound;
 use super::{inspect_bytes, read_bytes};
 use crate::arguments::{KeygenArguments, SignArguments, VerifyPluginArguments};
 use crate::exit::{CommandResult, Exit, Stop};
@@ -17,7 +18,6 @@ use glovebox_plan::components::{PluginFile, PluginProblem};
 use glovebox_plan::config::{Config, is_plugin_name};
 use glovebox_plan::prepare::admission::{RevocationWatch, read_signatures, signatures_file};
 use glovebox_plan::prepare::project::{self, Project};
-use glovebox_plan::prepare::source::read_component;
 use glovebox_record::Digest;
 use glovebox_signing::key::SigningKey;
 use glovebox_signing::plugin::{FILE_BYTES_MAX, PluginIdentity, Signatures};
@@ -175,7 +175,7 @@ fn only(file: &Path) -> Result<Trust, Stop> {
 /// Reads a component and returns what its signature is about. A component without a manifest needs a name.
 fn read_identity(file: &Path, given: Option<&str>) -> Result<PluginIdentity, Stop> {
     let bytes = read_bytes(file, Config::default().component_bytes(""))?;
-    let inspection = inspect_bytes(file, &bytes)?;
+    let inspection = inspect_bytes(&shown(file), &bytes)?;
     let written = inspection.manifest.as_ref().map(|manifest| manifest.name.as_str());
     let name = match (written, given) {
         (Some(written), Some(given)) if written != given => {
@@ -203,33 +203,54 @@ fn read_identity(file: &Path, given: Option<&str>) -> Result<PluginIdentity, Sto
     Ok(PluginIdentity::new(name, version, &bytes))
 }
 
-/// Returns the signer of a plugin of the project. `None` for a plugin that needs no signature and has none, and in a project
-/// without `[trust]`, which reads no signatures.
+/// The signer of a plugin, and the file of signatures that says so.
+#[derive(Debug, Default)]
+pub struct Vouched {
+    /// The signer. `None` for a plugin that needs no signature and has none, and in a project without `[trust]`.
+    pub signer: Option<Signer>,
+    /// The file of signatures that comes with the component, if there is one.
+    pub signatures: Option<Vec<u8>>,
+}
+
+/// Finds who signed a component that was just read. One file of signatures that counts is enough.
 ///
 /// # Errors
 ///
 /// Exit 7 for a component that was revoked, or that is not signed as the project requires.
-pub fn require(project: &Project, name: &str, file: &Path, inspection: &Inspection) -> Result<Option<Signer>, Stop> {
+pub fn require(
+    project: &Project,
+    name: &str,
+    found: &ComponentFound,
+    inspection: &Inspection,
+) -> Result<Vouched, Stop> {
     let admission = project.admission();
     admission.refuse_revoked(name, &inspection.digest).map_err(refused)?;
+    let mut candidates = found.signatures.clone();
     if project.trust.is_none() {
-        return Ok(None);
+        let signatures = candidates.ok().and_then(|mut all| (!all.is_empty()).then(|| all.swap_remove(0)));
+        return Ok(Vouched { signer: None, signatures });
     }
-    let bytes = read_component(file, inspection.bytes).map(Arc::from);
-    let of_file = PluginFile { path: shown(file), bytes, signatures: read_signatures(file) };
-    if of_file.content().is_ok_and(|bytes| Digest::hash(bytes) != inspection.digest) {
-        let message = format!("`{}` changed while it was read", shown(file));
-        return Err(Stop::new(Exit::Transient, message).with_help("repeat the command"));
-    }
-    admission.signer(name, inspection, &of_file).map_err(refused)
+    let bytes: Arc<[u8]> = found.bytes.as_slice().into();
+    let check = |signatures: Result<Option<Vec<u8>>, String>| {
+        let file = PluginFile { path: found.shown(), bytes: Ok(Arc::clone(&bytes)), signatures: signatures.clone() };
+        let signer = admission.signer(name, inspection, &file).map_err(refused)?;
+        Ok(Vouched { signer, signatures: signatures.unwrap_or_default() })
+    };
+    let mut tried = match &mut candidates {
+        Err(reason) => vec![Err(std::mem::take(reason))],
+        Ok(all) if all.is_empty() => vec![Ok(None)],
+        Ok(all) => all.drain(..).map(|one| Ok(Some(one))).collect(),
+    };
+    let last = tried.pop().unwrap_or(Ok(None));
+    tried.into_iter().find_map(|one| check(one).ok()).map_or_else(|| check(last), Ok)
 }
 
-/// Copies the signatures of a component to the place to which the component is copied. Removes those that were there if the new
-/// component has none, because they are about other bytes.
-pub fn install(from: &Path, to: &Path) -> Result<(), Stop> {
-    let place = signatures_file(to);
-    match unread(from, read_signatures(from))? {
-        Some(signatures) => replaced_file::put(&place, &signatures),
+/// Writes the signatures of a component beside it. Removes those that were there if the component has none, because they are about
+/// other bytes.
+pub fn install(signatures: Option<&[u8]>, component: &Path) -> Result<(), Stop> {
+    let place = signatures_file(component);
+    match signatures {
+        Some(signatures) => replaced_file::put(&place, signatures),
         None => match std::fs::remove_file(&place) {
             Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
                 Err(Stop::io(format!("remove `{}`", shown(&place)), &error))

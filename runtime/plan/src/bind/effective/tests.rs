@@ -4,8 +4,8 @@
 use super::*;
 use crate::bind::role::HandlerSource;
 use crate::bind::{Holdouts, Request};
-use crate::config::PluginEntry;
 use crate::config::sandbox::SandboxSetting;
+use crate::config::{ComponentSource, PluginEntry};
 use crate::lock::wants::granted;
 use glovebox_host::call::CommandGrant;
 use glovebox_host::grants::Grants;
@@ -47,7 +47,7 @@ fn inspection(wants: Option<&str>, interfaces: &[&str]) -> Inspection {
 
 fn plugin(wants: Option<&str>, granted: Option<&str>) -> PluginEntry {
     PluginEntry {
-        path: "p.wasm".to_owned(),
+        source: ComponentSource::File("p.wasm".to_owned()),
         wants: wants.map(grants),
         grants: granted.map(grants),
         role: Role::Builder,

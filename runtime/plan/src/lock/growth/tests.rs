@@ -1,6 +1,7 @@
 //! Growth: a table of single changes, and random updates against an oracle that lists what lines allow one by one.
 
 use super::*;
+use crate::lock::LockSource;
 use crate::lock::line::grant_lines;
 use glovebox_host::grants::{FileTier, Grants};
 use glovebox_pipeline::ir::Role;
@@ -33,7 +34,7 @@ fn plugin(wants: &Grants, offered: &Grants) -> LockedPlugin {
     LockedPlugin {
         name: "a.one".to_owned(),
         version: None,
-        source: "file a.wasm".to_owned(),
+        source: LockSource::File("a.wasm".to_owned()),
         digest: Digest::ZERO,
         signer: None,
         bytes: 1,

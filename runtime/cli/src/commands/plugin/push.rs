@@ -1,0 +1,79 @@
+//! `glovebox plugin push`: publishes a component in a registry, in the format that `wkg` reads.
+
+use super::registries::{self, parse_reference, parse_version};
+use super::{inspect_bytes, read_bytes, shown};
+use crate::arguments::PushArguments;
+use crate::exit::{CommandResult, Exit, Stop};
+use crate::terminal::{self, visible};
+use glovebox_host::inspect::{Inspection, Manifest};
+use glovebox_plan::config::Config;
+use glovebox_plan::prepare::admission::read_signatures;
+use glovebox_registry::reference::{Reference, Tag};
+use glovebox_registry::referrers::Attachment;
+use glovebox_registry::{Annotations, ComponentInterface};
+use glovebox_signing::plugin::{MEDIA_TYPE, Signatures};
+
+/// Pushes a component as the version of its manifest.
+pub fn push(arguments: &PushArguments) -> CommandResult {
+    let bytes = read_bytes(&arguments.file, Config::default().component_bytes(""))?;
+    let file = shown(&arguments.file);
+    let inspection = inspect_bytes(&file, &bytes)?;
+    let reference = parse_reference(&arguments.reference)?;
+    let tag = tag(&file, &inspection, &reference)?;
+    let imports: Vec<String> = inspection.imports.iter().map(|import| import.name.clone()).collect();
+    let component = ComponentInterface { exports: &inspection.exports, imports: &imports, target: None };
+    let annotations = inspection.manifest.as_ref().map(annotations).unwrap_or_default();
+    let signatures = read_signatures(&arguments.file)
+        .map_err(|reason| Stop::new(Exit::Plugin, format!("the signatures of `{file}` cannot be read: {reason}")))?;
+    if let Some(bytes) = &signatures {
+        Signatures::read(bytes).map_err(|fault| {
+            Stop::new(Exit::Plugin, format!("the file of signatures of `{file}` is not one: {fault}"))
+                .with_help("sign the component again: `glovebox plugin sign FILE --key KEY`")
+        })?;
+    }
+    let client = registries::client()?;
+    let pushed = client.push(&reference.repository, &tag, &bytes, component, annotations)?;
+    if let Some(bytes) = &signatures {
+        let attachment = Attachment { artifact_type: MEDIA_TYPE, bytes, annotations: Annotations::default() };
+        client.attach(&reference.repository, pushed.digest, attachment)?;
+    }
+    let published = Reference { digest: Some(pushed.digest), ..reference.repository.at(tag) };
+    terminal::print(format!("{published}\n"));
+    let done = if pushed.was_there { "was published already" } else { "published" };
+    let signed = if signatures.is_some() { ", with its signatures" } else { "" };
+    terminal::say(format_args!("{done}{signed}; the component is {}\n", inspection.digest));
+    Ok(Exit::Ok)
+}
+
+/// Returns the tag of the new version. A tag that is not the version in the manifest would be refused by everyone who adds it.
+fn tag(file: &str, inspection: &Inspection, reference: &Reference) -> Result<Tag, Stop> {
+    if reference.digest.is_some() {
+        let stop = Stop::new(Exit::Usage, format!("`{reference}` has a digest, which a push cannot choose"));
+        return Err(stop.with_help(format!("write `{}`", reference.repository)));
+    }
+    let written = inspection.manifest.as_ref().map(|manifest| parse_version(&manifest.version)).transpose()?;
+    match (written.map(|version| Tag::for_version(&version)), &reference.tag) {
+        (Some(written), Some(tag)) if written != *tag => {
+            let message = format!("the manifest of `{file}` has the version {written}, and not {tag}");
+            Err(Stop::new(Exit::Usage, message).with_help(format!("write `{}:{written}`", reference.repository)))
+        }
+        (Some(written), _) => Ok(written),
+        (None, Some(tag)) if tag.version().is_some() => Ok(tag.clone()),
+        (None, _) => {
+            let message = format!("`{file}` has no manifest: its version is not known");
+            let help = format!(
+                "name it: `{}:1.0.0`, or write a manifest with `glovebox plugin embed-manifest`",
+                reference.repository
+            );
+            Err(Stop::new(Exit::Usage, message).with_help(help))
+        }
+    }
+}
+
+/// Returns what the manifest says about the component, in the names of the OCI image specification.
+fn annotations(manifest: &Manifest) -> Annotations {
+    let Manifest { name, version, description, .. } = manifest;
+    let texts = [("title", name), ("version", version), ("description", description)];
+    let written = texts.into_iter().filter(|(_, text)| !text.is_empty());
+    written.map(|(name, text)| (format!("org.opencontainers.image.{name}"), visible::line(text).into_owned())).collect()
+}

@@ -1,0 +1,83 @@
+//! The bytes of a project's plugins: from a file of the project, or from the store of plugins. The network is not used.
+
+use super::admission::read_signatures;
+use super::folders::data_dir;
+use super::project::Project;
+use super::source::read_component;
+use crate::components::ReadProblem;
+use crate::config::{ComponentSource, RegistrySource};
+use crate::lock::LockedPlugin;
+use glovebox_registry::store::{Store, StoreError};
+
+/// Reads the component of a plugin.
+///
+/// # Errors
+///
+/// The file cannot be read, the lock file does not have the version, or the store does not have the bytes.
+pub fn read(project: &Project, name: &str, source: &ComponentSource) -> Result<Vec<u8>, ReadProblem> {
+    let bytes_max = project.config.component_bytes(name);
+    match source {
+        ComponentSource::File(path) => Ok(read_component(&project.config_dir.join(path), bytes_max)?),
+        ComponentSource::Registry(source) => {
+            let locked = locked(project, name, source)?;
+            store()?.read(locked.digest, bytes_max).map_err(|error| unread(name, &error))
+        }
+    }
+}
+
+/// Reads the file of a plugin's signatures. `None` if there is no such file, and in a project that trusts no keys.
+///
+/// # Errors
+///
+/// Fails with a reason for people.
+pub fn signatures(project: &Project, name: &str, source: &ComponentSource) -> Result<Option<Vec<u8>>, String> {
+    if project.trust.is_none() {
+        return Ok(None);
+    }
+    let reason = |problem: ReadProblem| problem.reason;
+    match source {
+        ComponentSource::File(path) => read_signatures(&project.config_dir.join(path)),
+        ComponentSource::Registry(source) => {
+            let locked = locked(project, name, source).map_err(reason)?;
+            read_signatures(&store().map_err(reason)?.file(locked.digest))
+        }
+    }
+}
+
+/// Returns the store of plugins of this user.
+///
+/// # Errors
+///
+/// The user has no folder for data.
+pub fn store() -> Result<Store, ReadProblem> {
+    data_dir().map(|folder| Store::in_data_folder(&folder)).ok_or_else(|| ReadProblem {
+        reason: "there is no folder for plugins".to_owned(),
+        help: Some("set `GLOVEBOX_DATA_DIR` or `HOME` to an absolute path".to_owned()),
+    })
+}
+
+/// Returns the entry of the lock file for the version in `glovebox.toml`.
+fn locked<'a>(project: &'a Project, name: &str, source: &RegistrySource) -> Result<&'a LockedPlugin, ReadProblem> {
+    let update = || Some(format!("look at it and agree to it with `glovebox plugin update {name}`"));
+    let Some(locked) = project.lock.plugins.get(name) else {
+        return Err(ReadProblem { reason: "`glovebox.lock` does not have it".to_owned(), help: update() });
+    };
+    let wanted = source.reference();
+    match locked.source.reference().is_some_and(|pinned| pinned.is_version(&wanted)) {
+        true => Ok(locked),
+        false => {
+            let reason = format!("`glovebox.lock` has it from `{}`", locked.source);
+            Err(ReadProblem { reason, help: update() })
+        }
+    }
+}
+
+fn unread(name: &str, error: &StoreError) -> ReadProblem {
+    let pull = match error {
+        StoreError::Absent { .. } | StoreError::Damaged { .. } => {
+            Some(format!("fetch it with `glovebox plugin pull {name}`; its digest must be that of `glovebox.lock`"))
+        }
+        StoreError::Io { .. } => None,
+    };
+    ReadProblem { reason: error.to_string(), help: pull }
+}
