@@ -106,7 +106,10 @@ fn keys(fields: &mut Fields<'_>, list: &Field<'_, '_>) -> Vec<TrustKeySetting> {
 
 fn key(fields: &mut Fields<'_>, table: &Field<'_, '_>) -> Option<TrustKeySetting> {
     let (mut name, mut source, mut plugins, mut not_after) = (None, None, None, None);
-    for field in fields.table(table) {
+    let found = fields.table(table);
+    // Something else than a table lacks no fields.
+    table.value.as_table()?;
+    for field in found {
         match field.name {
             "name" => name = Some(key_name(fields, &field)),
             "key" | "path" if source.is_some() => {
