@@ -125,6 +125,43 @@ fn a_real_registry_asks_for_a_password() {
     project.bench.glovebox(&["run", "pipeline.dot"]).ends(0);
 }
 
+/// Everyone who may push can attach signatures, so one that counts is enough, and others do no harm.
+#[test]
+fn signatures_come_with_a_component_of_a_registry() {
+    let Some(registry) = DebianRegistry::start("signatures of a component in a registry", "") else { return };
+    let project = Project::new();
+    let named = format!("{}/acme/todo", registry.address);
+    let key = |name: &str| project.bench.outside().join(name).to_str().unwrap().to_owned();
+    let file = project.file("pushed.wasm", &component("0.1.0", r#""src/""#));
+    for name in ["stranger", "acme", "none"] {
+        project.plugin(&["keygen", &key(name)]).ends(0);
+    }
+    for name in ["stranger", "acme"] {
+        project.plugin(&["sign", &file, "--key", &key(name)]).ends(0);
+        project.plugin(&["push", &file, &named]).ends(0).says("with its signatures");
+    }
+    let trusts = |name: &str| {
+        let path = key(&format!("{name}.pub"));
+        let table = format!("[[trust.key]]\nname = \"{name}\"\npath = \"{path}\"\nplugins = [\"acme.*\"]\n");
+        project.bench.write("glovebox.toml", &table);
+    };
+    trusts("none");
+    project.plugin(&["add", &named, "--accept"]).ends(7);
+    assert!(project.stored().is_empty(), "a component that is not trusted is not stored");
+    trusts("acme");
+    project.plugin(&["add", &named, "--accept"]).ends(0);
+    let lock = project.bench.read("glovebox.lock");
+    assert!(lock.contains("acme") && lock.contains("signer"), "{lock}");
+    project.bench.glovebox(&["run", "--locked", "pipeline.dot"]).ends(0);
+    let of_signatures = |file: &PathBuf| file.to_string_lossy().ends_with(".sig.json");
+    let stored: Vec<PathBuf> = project.stored().into_iter().filter(of_signatures).collect();
+    assert_eq!(stored.len(), 1);
+    std::fs::remove_file(&stored[0]).unwrap();
+    project.bench.glovebox(&["run", "pipeline.dot"]).ends(7).says("not signed");
+    project.plugin(&["pull"]).ends(0);
+    project.bench.glovebox(&["run", "pipeline.dot"]).ends(0);
+}
+
 #[test]
 fn artifacts_are_attached_to_a_plugin() {
     let Some(registry) = DebianRegistry::start("artifacts that are attached to a plugin", "") else { return };
