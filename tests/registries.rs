@@ -3,6 +3,7 @@
 mod credentials;
 mod debian;
 mod hostile;
+mod program;
 mod server;
 mod store;
 mod wkg;

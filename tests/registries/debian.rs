@@ -1,5 +1,6 @@
-//! The registry of Debian (`docker-registry`, the CNCF distribution), with and without a password. `cargo xtask registry` fetches it.
+//! The registry of Debian (`docker-registry`, the CNCF distribution), with and without a password, with TLS, and with a token server.
 
+use super::program::DebianRegistry;
 use super::server::{Answer, Proxy, Registry};
 use super::{Project, component, large_component};
 use crate::workbench::{self, not_run};
@@ -12,76 +13,22 @@ use glovebox_registry::referrers::Attachment;
 use ring::rand::SystemRandom;
 use ring::signature::{ECDSA_P256_SHA256_FIXED_SIGNING, EcdsaKeyPair};
 use serde_json::json;
-use std::net::{TcpListener, TcpStream};
-use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
-use std::thread;
-use std::time::{Duration, SystemTime};
+use std::path::Path;
+use std::process::{Command, Stdio};
+use std::time::SystemTime;
 
-/// `ada` with the password `s3cret-of-ada`, as bcrypt.
-const HTPASSWD: &str = "ada:$2b$05$abcdefghijklmnopqrstuuitFbFC.tJuUuBIoKqGq8ZH9Y5KVtvNK\n";
-
-/// A running registry, which ends when this is dropped.
-pub(super) struct DebianRegistry {
-    child: Child,
-    pub(super) address: String,
-    _folder: tempfile::TempDir,
-}
-
-impl DebianRegistry {
-    /// Starts the program. `None` if it is not on this machine.
-    pub(super) fn start(what: &str, auth: &str) -> Option<Self> {
-        let unpacked = workbench::root().join("target/registry/usr/bin/docker-registry");
-        let candidates = [unpacked, PathBuf::from("/usr/bin/docker-registry")];
-        let Some(program) = candidates.into_iter().find(|file| file.is_file()) else {
-            not_run(what, "no docker-registry: run `cargo xtask registry`");
-            return None;
-        };
-        let folder = tempfile::tempdir().unwrap();
-        // Another test can take the port between the two calls, so a few are tried.
-        (0..5).find_map(|_| Self::start_once(&program, &folder, auth)).map(|(child, address)| Self {
-            child,
-            address,
-            _folder: folder,
-        })
+/// Starts the registry. Without the program, reports that the test did not run.
+pub(super) fn start(what: &str, auth: &str) -> Option<DebianRegistry> {
+    let registry = DebianRegistry::start(auth);
+    if registry.is_none() {
+        not_run(what, "no docker-registry: run `cargo xtask registry`");
     }
-
-    fn start_once(program: &Path, folder: &tempfile::TempDir, auth: &str) -> Option<(Child, String)> {
-        let address = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
-        std::fs::write(folder.path().join("htpasswd"), HTPASSWD).unwrap();
-        let root = folder.path().display();
-        let config = format!(
-            "version: 0.1\nlog:\n  level: error\nstorage:\n  filesystem:\n    rootdirectory: {root}/data\nhttp:\n  addr: {address}\n{}",
-            auth.replace("FOLDER", &root.to_string())
-        );
-        let file = folder.path().join("config.yml");
-        std::fs::write(&file, config).unwrap();
-        let mut command = Command::new(program);
-        command.arg("serve").arg(file).env_clear().stdout(Stdio::null()).stderr(Stdio::null());
-        let mut child = command.spawn().unwrap();
-        for _ in 0..500 {
-            if TcpStream::connect(address).is_ok() {
-                return Some((child, address.to_string()));
-            }
-            if child.try_wait().unwrap().is_some() {
-                return None;
-            }
-            thread::sleep(Duration::from_millis(20));
-        }
-        drop((child.kill(), child.wait()));
-        None
-    }
-}
-
-impl Drop for DebianRegistry {
-    fn drop(&mut self) {
-        drop((self.child.kill(), self.child.wait()));
-    }
+    registry
 }
 
 #[test]
 fn a_plugin_goes_through_a_real_registry() {
-    let Some(registry) = DebianRegistry::start("a registry without a password", "") else { return };
+    let Some(registry) = start("a registry without a password", "") else { return };
     let project = Project::new();
     let named = |path: &str| format!("{}/{path}", registry.address);
     let push = |bytes: &[u8]| {
@@ -108,7 +55,7 @@ fn a_plugin_goes_through_a_real_registry() {
 #[test]
 fn a_real_registry_asks_for_a_password() {
     let auth = "auth:\n  htpasswd:\n    realm: here\n    path: FOLDER/htpasswd\n";
-    let Some(registry) = DebianRegistry::start("a registry with a password", auth) else { return };
+    let Some(registry) = start("a registry with a password", auth) else { return };
     let project = Project::new();
     let file = project.file("pushed.wasm", &component("0.1.0", r#""src/""#));
     let named = format!("{}/acme/todo", registry.address);
@@ -164,7 +111,7 @@ fn signatures_come_with_a_component_of_a_registry() {
 
 #[test]
 fn artifacts_are_attached_to_a_plugin() {
-    let Some(registry) = DebianRegistry::start("artifacts that are attached to a plugin", "") else { return };
+    let Some(registry) = start("artifacts that are attached to a plugin", "") else { return };
     let project = Project::new();
     let file = project.file("pushed.wasm", &component("0.1.0", ""));
     let pushed = project.plugin(&["push", &file, &format!("{}/acme/todo", registry.address)]);
@@ -219,7 +166,7 @@ fn a_registry_of_another_machine_needs_a_certificate() {
     }
     let file = |name: &str| certificates.path().join(name).display().to_string();
     let tls = format!("  tls:\n    certificate: {}\n    key: {}\n", file("cert.pem"), file("key.pem"));
-    let Some(registry) = DebianRegistry::start(what, &tls) else { return };
+    let Some(registry) = start(what, &tls) else { return };
     let proxy = Proxy::start(registry.address.clone());
     let project = Project::new();
     let plugin = |words: &[&str], roots: &str| {
@@ -262,7 +209,7 @@ fn a_real_registry_accepts_a_token() {
         tokens.address,
         certificates.path().join("cert.pem").display()
     );
-    let Some(registry) = DebianRegistry::start(what, &auth) else { return };
+    let Some(registry) = start(what, &auth) else { return };
     let project = Project::new();
     let named = format!("{}/acme/todo", registry.address);
     let file = project.file("pushed.wasm", &component("0.1.0", r#""src/""#));

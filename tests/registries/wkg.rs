@@ -1,7 +1,6 @@
 //! `wkg` of the Bytecode Alliance: both programs read what the other one publishes. `cargo xtask wkg` builds it.
 
-use super::debian::DebianRegistry;
-use super::{Project, component};
+use super::{Project, component, debian};
 use crate::workbench::{self, not_run};
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -19,7 +18,7 @@ fn wkg_and_glovebox_read_each_other() {
     if !program.is_file() {
         return not_run("plugins of `wkg`", "no wkg: run `cargo xtask wkg`");
     }
-    let Some(registry) = DebianRegistry::start("plugins of `wkg`", "") else { return };
+    let Some(registry) = debian::start("plugins of `wkg`", "") else { return };
     let project = Project::new();
     let folder = project.bench.outside();
     let file = project.file("ours.wasm", &component("0.1.0", r#""src/""#));
