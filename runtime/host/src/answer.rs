@@ -84,6 +84,9 @@ pub(crate) fn input_of(input: StageInput, tier: FileTier, view: Option<&View>) -
 pub(crate) fn check(mut answer: types::Outcome, attempt: &mut Attempt) -> CallEnd {
     let bytes = bytes_of(&answer);
     attempt.call.meter.outcome_bytes = bytes;
+    if let Some(failure) = &answer.failure {
+        attempt.call.observer.returned_failure(&failure.class, &failure.code);
+    }
     let claims: Vec<Claim> =
         std::mem::take(&mut answer.claims).into_iter().map(|(kind, value)| Claim { kind, value }).collect();
     let outcome = match failure_by_host(attempt, bytes) {

@@ -9,6 +9,7 @@ use crate::attempt::llm::{ConversationSetting, Model};
 use crate::attempt::tools::ToolSetting;
 pub use crate::command_grant::CommandGrant;
 pub use crate::grants::FileTier;
+pub use crate::host_calls::{HostCall, HostCallLog, HostCalls, ReturnedFailure};
 use crate::input::StageInput;
 pub use crate::progress::{Artifact, AttemptProgress, CallObserver, Claim, LogLine, Progress};
 use crate::revocation::RevocationCheck;

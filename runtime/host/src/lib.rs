@@ -10,6 +10,7 @@
 pub mod call;
 mod command_grant;
 pub mod grants;
+pub mod host_calls;
 pub mod input;
 pub mod revocation;
 

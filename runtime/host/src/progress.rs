@@ -1,8 +1,10 @@
 //! Progress, log lines, claims and artifacts of a component during its call.
 
+use crate::host_calls::{Arguments, HostCallLog};
 use glovebox_jail::pulse::Pulse;
 use glovebox_record::{AttemptId, CommandEnding, Refusal};
 use serde::{Deserialize, Serialize};
+use std::sync::Arc;
 use tokio::sync::mpsc::{Sender, channel};
 
 /// Progress that the host reports during a call. Messages may be lost by design.
@@ -39,17 +41,38 @@ pub struct CallObserver {
     attempt: AttemptId,
     progress: Sender<AttemptProgress>,
     pulse: Pulse,
+    calls: Option<Arc<HostCallLog>>,
 }
 
 impl CallObserver {
     /// Creates the observer of an attempt. If the channel is full, progress is dropped.
     pub fn new(attempt: AttemptId, progress: Sender<AttemptProgress>, pulse: Pulse) -> Self {
-        Self { attempt, progress, pulse }
+        Self { attempt, progress, pulse, calls: None }
     }
 
     /// Creates the observer of a call that nobody watches.
     pub fn unobserved() -> Self {
         Self::new(AttemptId::from(""), channel(1).0, Pulse::default())
+    }
+
+    /// Records the host calls in a log.
+    #[must_use]
+    pub fn recording(self, calls: Arc<HostCallLog>) -> Self {
+        Self { calls: Some(calls), ..self }
+    }
+
+    /// Records a host call, if there is a log.
+    pub(crate) fn called(&self, function: &'static str, arguments: impl FnOnce(Arguments) -> Arguments) {
+        if let Some(calls) = &self.calls {
+            calls.record(function, arguments(Arguments::default()));
+        }
+    }
+
+    /// Records the class and the code of the failure that the component returned, if there is a log.
+    pub(crate) fn returned_failure(&self, class: &str, code: &str) {
+        if let Some(calls) = &self.calls {
+            calls.returned(class, code);
+        }
     }
 
     /// Reports progress, which may be lost.

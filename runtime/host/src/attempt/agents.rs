@@ -63,10 +63,12 @@ impl From<Failure> for StartError {
 
 impl Host for Attempt {
     fn backends(&mut self) -> Result<Vec<String>> {
+        self.call.observer.called("agents.backends", |call| call);
         Ok(self.agents.setting.iter().map(|setting| setting.program.to_string()).collect())
     }
 
     fn start(&mut self, task: Task) -> Result<std::result::Result<Resource<ProgramSession>, types::Failure>> {
+        self.call.observer.called("agents.start", |call| call.record(&task));
         match self.start_program(&task) {
             Ok(session) => Ok(Ok(self.wasi.table.push(session)?)),
             Err(StartError::Answer(failure)) => Ok(Err(to_guest(&failure))),
@@ -77,10 +79,12 @@ impl Host for Attempt {
 
 impl HostSession for Attempt {
     fn next(&mut self, this: Resource<ProgramSession>, max: u32, wait_ms: u32) -> Result<Vec<Event>> {
+        self.call.observer.called("agents.next", |call| call.number(u64::from(max)).number(u64::from(wait_ms)));
         self.next_events(&this, max, wait_ms)
     }
 
-    fn steer(&mut self, _this: Resource<ProgramSession>, _text: String) -> Result<()> {
+    fn steer(&mut self, _this: Resource<ProgramSession>, text: String) -> Result<()> {
+        self.call.observer.called("agents.steer", |call| call.text(&text));
         let why = "an agent program gets its whole task at the start and accepts no messages after it";
         self.call.refuse(Refusal::new(
             "steer the agent program",
@@ -92,6 +96,7 @@ impl HostSession for Attempt {
     }
 
     fn cancel(&mut self, this: Resource<ProgramSession>) -> Result<()> {
+        self.call.observer.called("agents.cancel", |call| call);
         self.wasi.table.get_mut(&this)?.stop();
         Ok(())
     }

@@ -44,6 +44,7 @@ pub(crate) struct ControlState {
 
 impl Host for Attempt {
     fn log(&mut self, level: String, message: String, fields: Vec<(String, String)>) -> wasmtime::Result<()> {
+        self.call.observer.called("control.log", |call| call.text(&level).text(&message).record(&fields));
         self.call
             .meter
             .record_bytes(message.len() + fields.iter().map(|(name, value)| name.len() + value.len()).sum::<usize>());
@@ -60,6 +61,7 @@ impl Host for Attempt {
     }
 
     fn emit(&mut self, kind: String, data: String) -> wasmtime::Result<()> {
+        self.call.observer.called("control.emit", |call| call.text(&kind).text(&data));
         self.call.meter.record_bytes(kind.len() + data.len());
         self.control.log_lines += 1;
         if self.control.log_lines <= self.call.limits.log_lines && data.len() <= TEXT_BYTES_MAX {
@@ -72,10 +74,12 @@ impl Host for Attempt {
     }
 
     fn canceled(&mut self) -> wasmtime::Result<bool> {
+        self.call.observer.called("control.canceled", |call| call);
         Ok(self.call.is_canceled())
     }
 
     fn limits(&mut self) -> wasmtime::Result<Vec<(String, u64)>> {
+        self.call.observer.called("control.limits", |call| call);
         let named = LimitName::ALL.iter().map(|name| (name.as_str().replace('_', "-"), self.call.limits.bound(*name)));
         Ok(named.collect())
     }
@@ -86,6 +90,7 @@ impl Host for Attempt {
         media_type: String,
         data: Vec<u8>,
     ) -> wasmtime::Result<Result<(), String>> {
+        self.call.observer.called("control.put-artifact", |call| call.text(&name).text(&media_type).bytes(&data));
         self.call.meter.record_bytes(data.len());
         if let Err(problem) = check_name(&name) {
             let help = "an artifact name has 1 to 64 letters, digits, `.`, `_` or `-`";

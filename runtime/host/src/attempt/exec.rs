@@ -70,6 +70,7 @@ impl ExecState {
 
 impl Host for Attempt {
     fn run(&mut self, command: Command) -> Result<Result<Exit, Error>> {
+        self.call.observer.called("exec.run", |call| call.record(&command));
         self.call.meter.record_bytes(
             command.stdin.as_ref().map_or(0, Vec::len) + command.argv.iter().map(String::len).sum::<usize>(),
         );

@@ -86,6 +86,7 @@ type Answer<T> = wasmtime::Result<Result<T, Error>>;
 
 impl Host for Attempt {
     fn read(&mut self, path: String, offset: u64, max: u32) -> Answer<Vec<u8>> {
+        self.call.observer.called("files.read", |call| call.path(&path).number(offset).number(u64::from(max)));
         let content = self.on_path(Operation::Read, GuestPath(&path), |view, at| {
             if max > READ_BYTES_MAX && view.stat(at)?.size.saturating_sub(offset) > u64::from(READ_BYTES_MAX) {
                 return Err(ViewError::TooLarge);
@@ -97,16 +98,19 @@ impl Host for Attempt {
     }
 
     fn write(&mut self, path: String, data: Vec<u8>) -> Answer<()> {
+        self.call.observer.called("files.write", |call| call.path(&path).bytes(&data));
         self.call.meter.record_bytes(data.len());
         Ok(self.on_path(Operation::Write, GuestPath(&path), |view, at| view.write_file(at, &data)))
     }
 
     fn list(&mut self, path: String) -> Answer<Vec<Node>> {
+        self.call.observer.called("files.list", |call| call.path(&path));
         let entries = self.on_path(Operation::List, GuestPath(&path), |view, at| view.list(at));
         Ok(entries.map(|entries| entries.into_iter().filter_map(node_of).collect()))
     }
 
     fn stat(&mut self, path: String) -> Answer<Node> {
+        self.call.observer.called("files.stat", |call| call.path(&path));
         Ok(self.on_path(Operation::Stat, GuestPath(&path), |view, at| {
             let metadata = view.stat(at)?;
             let kind = kind_text(metadata.kind).ok_or_else(|| view.refuse_following(Operation::Stat, at))?;
@@ -115,6 +119,7 @@ impl Host for Attempt {
     }
 
     fn remove(&mut self, path: String) -> Answer<()> {
+        self.call.observer.called("files.remove", |call| call.path(&path));
         Ok(self.on_path(Operation::Remove, GuestPath(&path), |view, at| match view.unlink(at) {
             Err(ViewError::IsADirectory) => view.remove_directory(at),
             removed => removed,
@@ -126,7 +131,7 @@ impl Attempt {
     /// Returns the files of a call in the `posix` tier. In any other tier, there are none.
     pub(crate) fn posix_files(&mut self) -> FilesView<'_> {
         let view = if self.files.tier == FileTier::Posix { self.files.view.as_ref() } else { None };
-        FilesView { table: &mut self.wasi.table, view }
+        FilesView { table: &mut self.wasi.table, view, observer: &self.call.observer }
     }
 
     /// Executes an operation on a path. A denied operation returns an error of the `files` interface.

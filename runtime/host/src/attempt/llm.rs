@@ -269,14 +269,17 @@ impl crate::bindings::chat::Host for Attempt {}
 
 impl Host for Attempt {
     fn info(&mut self) -> Result<Vec<(String, String)>> {
+        self.call.observer.called("llm.info", |call| call);
         Ok(self.llm.access.model.as_ref().map(Model::info).unwrap_or_default())
     }
 
     fn complete(&mut self, request: Request) -> Result<Result<Response, Error>> {
+        self.call.observer.called("llm.complete", |call| call.record(&request));
         self.exchange(request)
     }
 
     fn start(&mut self, request: Request) -> Result<Result<Resource<Completion>, Error>> {
+        self.call.observer.called("llm.start", |call| call.record(&request));
         match self.exchange(request)? {
             Ok(response) => Ok(Ok(self.wasi.table.push(Completion { events: streamed(response), canceled: false })?)),
             Err(error) => Ok(Err(error)),
@@ -286,6 +289,7 @@ impl Host for Attempt {
 
 impl HostCompletion for Attempt {
     fn next(&mut self, this: Resource<Completion>, max: u32, _wait_ms: u32) -> Result<Result<Vec<Event>, Error>> {
+        self.call.observer.called("llm.next", |call| call.number(u64::from(max)));
         let completion = self.wasi.table.get_mut(&this)?;
         if completion.canceled {
             return Ok(Err(guest_error(&ModelError::new(ErrorKind::Canceled, "the completion was canceled"))));
@@ -301,6 +305,7 @@ impl HostCompletion for Attempt {
     }
 
     fn cancel(&mut self, this: Resource<Completion>) -> Result<()> {
+        self.call.observer.called("llm.cancel", |call| call);
         let completion = self.wasi.table.get_mut(&this)?;
         completion.events.clear();
         completion.canceled = true;

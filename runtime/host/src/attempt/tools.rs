@@ -142,6 +142,7 @@ impl<'a> ModelName<'a> {
 
 impl Host for Attempt {
     fn available(&mut self) -> Result<Vec<ToolDef>> {
+        self.call.observer.called("tools.available", |call| call);
         let mut found = Vec::new();
         for at in 0..self.tools.servers.len() {
             self.start_server(at)?;
@@ -162,6 +163,7 @@ impl Host for Attempt {
         arguments: String,
         _call_id: String,
     ) -> Result<std::result::Result<Output, Error>> {
+        self.call.observer.called("tools.call", |call| call.text(&name).text(&arguments));
         self.call.meter.record_bytes(name.len() + arguments.len());
         let place = match self.allowed(ModelName(&name), arguments.len()) {
             Ok(place) => place,

@@ -12,6 +12,7 @@ mod descriptor;
 mod streams;
 
 use crate::attempt::files::GuestPath;
+use crate::progress::CallObserver;
 use codes::{denied, kind_type};
 use glovebox_record::path::ScopePath;
 use glovebox_workspace::view::{DirectoryEntry, FileHandle, Identity, Operation, View, ViewError};
@@ -29,6 +30,8 @@ pub(crate) struct FilesView<'a> {
     pub(crate) table: &'a mut ResourceTable,
     /// The view, in the tier `posix` only; `None` if there is no file system.
     pub(crate) view: Option<&'a Arc<View>>,
+    /// Records the operations.
+    pub(crate) observer: &'a CallObserver,
 }
 
 struct WasiFiles;
@@ -154,7 +157,12 @@ impl FilesView<'_> {
         fd: &Resource<types::Descriptor>,
         path: GuestPath<'_>,
     ) -> FsResult<ScopePath> {
-        self.view()?.resolve(operation, self.directory(fd)?, path.0).map_err(denied)
+        let base = self.directory(fd)?;
+        self.observer.called("wasi:filesystem", |call| {
+            let separator = if base.is_root() || path.0.starts_with('/') { "" } else { "/" };
+            call.text(operation.as_str()).path(&format!("{}{separator}{}", base.as_str(), path.0))
+        });
+        self.view()?.resolve(operation, base, path.0).map_err(denied)
     }
 }
 
@@ -217,7 +225,8 @@ mod tests {
         }
         let view = View::open(folder.path(), Scope::everything(), Limits::default(), Arc::default()).unwrap();
         let (mut table, view) = (ResourceTable::new(), Arc::new(view));
-        let mut files = FilesView { table: &mut table, view: Some(&view) };
+        let observer = CallObserver::unobserved();
+        let mut files = FilesView { table: &mut table, view: Some(&view), observer: &observer };
         let root = |files: &mut FilesView<'_>| preopens::Host::get_directories(files).unwrap().swap_remove(0).0;
         let (listed, other) = (root(&mut files), root(&mut files));
         let again = |fd: &Resource<types::Descriptor>| Resource::new_borrow(fd.rep());
@@ -244,7 +253,8 @@ mod tests {
     #[test]
     fn listings_that_are_kept_do_not_fill_the_hosts_memory() {
         let mut table = ResourceTable::new();
-        let mut files = FilesView { table: &mut table, view: None };
+        let observer = CallObserver::unobserved();
+        let mut files = FilesView { table: &mut table, view: None, observer: &observer };
         let entry = DirectoryEntry { name: "n".to_owned(), kind: Kind::File, size: 0, identity: None };
         let entries = |count: usize| vec![entry.clone(); count];
         let first = files.push_listing(0, entries(100), 150).ok().unwrap();

@@ -70,6 +70,7 @@ impl HostDescriptor for FilesView<'_> {
     }
 
     async fn set_size(&mut self, fd: Fd, size: Filesize) -> FsResult<()> {
+        self.observer.called("wasi:filesystem", |call| call.text("set size").number(size));
         self.file(&fd)?.set_len(size).map_err(denied)
     }
 
@@ -91,6 +92,7 @@ impl HostDescriptor for FilesView<'_> {
     }
 
     async fn write(&mut self, fd: Fd, buffer: Vec<u8>, offset: Filesize) -> FsResult<Filesize> {
+        self.observer.called("wasi:filesystem", |call| call.text("write").bytes(&buffer).number(offset));
         self.file(&fd)?.write_at(&buffer, offset).map_err(denied)?;
         Ok(buffer.len() as Filesize)
     }

@@ -93,6 +93,18 @@ impl Script {
         Ok(Script { nodes: written.node })
     }
 
+    /// Creates the script of one node from its turns, which have the same fields as in a script file.
+    ///
+    /// # Errors
+    /// Returns the first problem.
+    pub fn for_node(node: NodeId, turns: Vec<Value>) -> Result<Script, String> {
+        let turn = |(index, turn): (usize, Value)| {
+            serde_json::from_value(turn).map_err(|problem| format!("turn {} of the model: {problem}", index + 1))
+        };
+        let turns = turns.into_iter().enumerate().map(turn).collect::<Result<_, _>>()?;
+        Ok(Script { nodes: BTreeMap::from([(node, turns)]) })
+    }
+
     /// Returns true if the script has turns for this node.
     pub fn mentions(&self, node: &NodeId) -> bool {
         self.nodes.contains_key(node)
