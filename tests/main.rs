@@ -67,6 +67,7 @@ mod hostile_control;
 mod images;
 mod init;
 mod inputs;
+mod instances;
 mod json;
 mod keeping;
 mod kept;
