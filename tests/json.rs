@@ -223,6 +223,7 @@ fn what_other_commands_print_conforms() {
         ("holdout-verify", &["holdout", "verify", "good", "--json"]),
         ("version", &["version", "--json"]),
         ("plugin-inspect", &["plugin", "inspect", "tool.wasm", "--json"]),
+        ("plugin-test", &["plugin", "test", "tool.wasm", "--json"]),
         ("plan", &["plan", "pipeline.dot", "--json"]),
         ("check", &["check", "pipeline.dot", "bad.dot", "--format", "json"]),
         ("graph", &["graph", "pipeline.dot", "--format", "json"]),

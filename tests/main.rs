@@ -94,6 +94,7 @@ mod pictures;
 mod pipeline_guide;
 mod plan;
 mod plan_questions;
+mod plugin_contract;
 mod plugin_lock;
 mod plugins;
 mod public_pipelines;

@@ -135,7 +135,7 @@ fn dependencies(manifest: &str) -> BTreeSet<String> {
 }
 
 /// The crates of this workspace, each with the crates that it may use.
-const MAY_USE: [(&str, &str); 27] = [
+const MAY_USE: [(&str, &str); 28] = [
     ("runtime/names", ""),
     ("runtime/schema", ""),
     ("runtime/record", "names"),
@@ -154,10 +154,11 @@ const MAY_USE: [(&str, &str); 27] = [
     ("runtime/engine", "host jail journal models names pipeline plan record state workspace"),
     (
         "runtime/cli",
-        "attack drawing engine fake-llm host jail journal models names ordinary pipeline plan record registry signing state workspace",
+        "attack contract drawing engine fake-llm host jail journal models names ordinary pipeline plan record registry signing state workspace",
     ),
     ("tests/attack", "host hostile jail record workspace"),
     ("tests/attack/hostile", ""),
+    ("tests/contract", "host jail names pipeline record workspace"),
     ("tests/fake-llm", "models"),
     ("tests/ordinary", ""),
     ("plugin-sdk", ""),

@@ -8,8 +8,16 @@ use std::fs;
 const PAGE: &str = "ARCHITECTURE.md";
 const BYTES_MAX: usize = 7_400;
 /// The folders that contain the crates of the workspace.
-const CRATES: [&str; 7] =
-    ["runtime/", "plugins/", "plugin-sdk/", "tests/attack/", "tests/fake-llm/", "tests/ordinary/", "xtask/"];
+const CRATES: [&str; 8] = [
+    "runtime/",
+    "plugins/",
+    "plugin-sdk/",
+    "tests/attack/",
+    "tests/contract/",
+    "tests/fake-llm/",
+    "tests/ordinary/",
+    "xtask/",
+];
 
 fn read(page: &str) -> String {
     fs::read_to_string(root().join(page)).unwrap()

@@ -41,6 +41,7 @@ const HELD: &[&str] = &[
     "runtime/state/src/",
     "runtime/workspace/src/",
     "tests/attack/src/",
+    "tests/contract/src/",
     "tests/fake-llm/src/",
     "xtask/src/",
 ];

@@ -38,7 +38,7 @@ pub use parallel::ParallelArguments;
 pub use plugin::{
     AddArguments, EmbedArguments, InspectArguments, ListPluginsArguments, LockArguments, NewPluginArguments,
     OutdatedArguments, PluginCommand, PullArguments, PushArguments, RehearseArguments, RemovePluginArguments,
-    SearchArguments, UpdateArguments, WitArguments,
+    SearchArguments, TestArguments, UpdateArguments, WitArguments,
 };
 pub use reading::*;
 pub use reports::*;

@@ -144,6 +144,7 @@ fn dispatch(command: Command) -> CommandResult {
             commands::plugin::outdated::outdated(&arguments)
         }
         Command::Plugin { command: PluginCommand::Search(arguments) } => commands::plugin::search::search(&arguments),
+        Command::Plugin { command: PluginCommand::Test(arguments) } => commands::plugin::test::test(&arguments),
         Command::Plugin { command: PluginCommand::New(arguments) } => commands::new_plugin::new(&arguments),
         Command::Plugin { command: PluginCommand::Wit(arguments) } => commands::new_plugin::wit(&arguments),
         Command::Plugin { command: PluginCommand::EmbedManifest(arguments) } => {

@@ -21,6 +21,8 @@ use crate::commands::version::Version;
 use crate::exports::attest::statement::Statement;
 use crate::exports::git_branch::Branch;
 use crate::runs::removed::Removed;
+use glovebox_contract::report::TestReport;
+use glovebox_contract::stage_file::StageFile;
 use glovebox_engine::project::schema::written;
 use glovebox_journal::event::{Digest, Record};
 use glovebox_plan::lock::LockedPlugin;
@@ -106,6 +108,8 @@ fn schemas() -> Vec<(&'static str, Schema)> {
         ("revocations", written::<RevocationFile>()),
         ("plugin-lock", written::<Vec<LockedPlugin>>()),
         ("plugin-outdated", written::<Vec<PluginAge>>()),
+        ("plugin-stage", written::<StageFile>()),
+        ("plugin-test", written::<TestReport>()),
         ("removed", written::<Removed>()),
         ("show-node", written::<Vec<Record>>()),
         ("statement", written::<Statement<'_>>()),

@@ -6,6 +6,7 @@ use clap::{Args, Subcommand};
 use glovebox_record::Digest;
 use semver::Version;
 use std::path::PathBuf;
+use std::time::Duration;
 
 /// `glovebox plugin`.
 #[derive(Debug, Subcommand)]
@@ -42,6 +43,8 @@ pub enum PluginCommand {
     Outdated(OutdatedArguments),
     /// List the repositories of a registry whose names contain a text
     Search(SearchArguments),
+    /// Call a component with ordinary, odd and hostile inputs, and check what it does; needs no project
+    Test(TestArguments),
     /// Write a plugin's crate: a handler in Rust, its test, the SDK and the WIT package
     New(NewPluginArguments),
     /// Write the WIT package of plugins, for tools of other languages
@@ -88,6 +91,34 @@ pub struct InspectArguments {
     /// List every import, also the interfaces of WASI that every component has
     #[arg(long)]
     pub all: bool,
+    /// Print one JSON document
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// `glovebox plugin test`.
+#[derive(Debug, Args)]
+pub struct TestArguments {
+    /// The component
+    pub file: PathBuf,
+    /// A stage file (`glovebox schema plugin-stage`) that replaces the normal input; its outcome is printed
+    #[arg(long, value_name = "STAGE.json")]
+    pub input: Option<PathBuf>,
+    /// A folder with cases: each `*.json` is a stage file with what is expected
+    #[arg(long, value_name = "DIR")]
+    pub cases: Option<PathBuf>,
+    /// Make only the checks of this group, such as `scope`
+    #[arg(long, value_name = "GROUP")]
+    pub only: Option<String>,
+    /// Run the component's commands in a sandbox; without it, they are refused
+    #[arg(long)]
+    pub allow_commands: bool,
+    /// Maximum time of one call
+    #[arg(long, value_name = "T", default_value = "10s", value_parser = super::wall_time)]
+    pub wall_time: Duration,
+    /// Write the checks as a JUnit report
+    #[arg(long, value_name = "F")]
+    pub junit: Option<PathBuf>,
     /// Print one JSON document
     #[arg(long)]
     pub json: bool,

@@ -15,6 +15,7 @@ pub mod revoke;
 pub mod search;
 pub mod signature;
 mod source;
+pub mod test;
 pub mod update;
 
 use crate::arguments::InspectArguments;

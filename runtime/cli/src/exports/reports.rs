@@ -54,20 +54,22 @@ struct StageReport {
 
 /// Checks the folders of all reports before a run begins, so that no report fails after hours.
 pub fn require_places(arguments: &ReportArguments) -> Result<(), Stop> {
-    for file in arguments.files() {
-        let folder = match file.parent() {
-            Some(folder) if !folder.as_os_str().is_empty() => folder,
-            _ => Path::new("."),
-        };
-        let problem = match (folder.is_dir(), file.is_dir()) {
-            (false, _) => "there is no such folder",
-            (_, true) => "it is a folder",
-            _ => continue,
-        };
-        let message = format!("the report `{}` cannot be written: {problem}", file.display());
-        return Err(Stop::new(Exit::Usage, message).with_help("name a file in a folder that exists"));
-    }
-    Ok(())
+    arguments.files().try_for_each(require_place)
+}
+
+/// Checks the folder of one report.
+pub fn require_place(file: &Path) -> Result<(), Stop> {
+    let folder = match file.parent() {
+        Some(folder) if !folder.as_os_str().is_empty() => folder,
+        _ => Path::new("."),
+    };
+    let problem = match (folder.is_dir(), file.is_dir()) {
+        (false, _) => "there is no such folder",
+        (_, true) => "it is a folder",
+        _ => return Ok(()),
+    };
+    let message = format!("the report `{}` cannot be written: {problem}", file.display());
+    Err(Stop::new(Exit::Usage, message).with_help("name a file in a folder that exists"))
 }
 
 /// Writes the reports of a run that has just ended with `exit`. If a report cannot be written and the run did not

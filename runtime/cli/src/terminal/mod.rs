@@ -21,6 +21,7 @@ pub mod order;
 pub mod page;
 pub mod pager;
 pub mod paint;
+pub mod plugin_test;
 pub mod progress;
 pub mod remedy;
 pub mod routes;

@@ -6,12 +6,12 @@
 use super::report::AttackReport;
 use crate::compiler;
 use crate::exit::{Exit, Stop};
+use crate::setup::temporary_folder::TemporaryFolder;
 use glovebox_attack::message::{AttackAnswer, AttackRequest, RowResult};
 use glovebox_jail::jail::{ProbeReport, probe_tier};
 use glovebox_plan::prepare::folders::cache_dir;
 use glovebox_record::Tier;
 use std::io::ErrorKind;
-use std::path::PathBuf;
 use std::process::{Command, Stdio};
 use std::time::Instant;
 
@@ -21,7 +21,8 @@ const PROGRAM: &str = "glovebox-attack";
 /// Runs every attack against a tier.
 pub fn attack(tier: Tier, capability: ProbeReport) -> Result<AttackReport, Stop> {
     let begin = Instant::now();
-    let folder = TemporaryFolder::new().map_err(|error| Stop::io("make a temporary folder for the attacks", &error))?;
+    let folder =
+        TemporaryFolder::new("doctor").map_err(|error| Stop::io("make a temporary folder for the attacks", &error))?;
     let rows = start(&request(tier, &folder)?)?;
     let duration_ms = u64::try_from(begin.elapsed().as_millis()).unwrap_or(u64::MAX);
     Ok(AttackReport::new(tier, capability, rows, duration_ms))
@@ -32,7 +33,7 @@ fn request(tier: Tier, folder: &TemporaryFolder) -> Result<AttackRequest, Stop> 
     Ok(AttackRequest {
         version: env!("CARGO_PKG_VERSION").to_owned(),
         tier: tier.as_str().to_owned(),
-        folder: folder.0.clone(),
+        folder: folder.path().to_owned(),
         cache_dir: cache_dir(),
         cache_bytes_max: compiler::cache_bytes_max()?,
         // The executable of this process, at a path that another process can open.
@@ -85,24 +86,5 @@ pub fn tier(chosen: Option<Tier>, capability: &ProbeReport) -> Result<Tier, Stop
         }),
         Some(tier) => Ok(tier),
         None => Ok(best),
-    }
-}
-
-/// A temporary folder, removed on drop.
-struct TemporaryFolder(PathBuf);
-
-impl TemporaryFolder {
-    /// Creates the folder. Its path contains no symbolic links, because the sandbox bind-mounts it by file descriptor.
-    fn new() -> std::io::Result<Self> {
-        let parent = std::fs::canonicalize(std::env::temp_dir())?;
-        let folder = parent.join(format!("glovebox-doctor-{}", ulid::Ulid::generate()));
-        std::fs::create_dir(&folder)?;
-        Ok(Self(folder))
-    }
-}
-
-impl Drop for TemporaryFolder {
-    fn drop(&mut self) {
-        let _removed = std::fs::remove_dir_all(&self.0);
     }
 }
