@@ -95,6 +95,7 @@ mod pipeline_guide;
 mod plan;
 mod plan_questions;
 mod plugin_contract;
+mod plugin_attributes;
 mod plugin_lock;
 mod plugins;
 mod public_pipelines;

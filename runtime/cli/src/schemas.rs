@@ -53,9 +53,67 @@ struct InspectFile {
     core_instances: u64,
     /// The component's manifest; null if it has none.
     manifest: Option<Manifest>,
+    /// What the standard sections of `wasm-metadata` say about the component.
+    standard: StandardSections,
+    /// All other custom sections, by name.
+    custom_sections: Vec<CustomSections>,
     /// Signatures and revocations.
     #[serde(flatten)]
     standing: Standing,
+}
+
+/// The standard sections of a component. Absent sections are absent here.
+#[derive(Serialize, JsonSchema)]
+struct StandardSections {
+    /// Name of the component.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    name: Option<String>,
+    /// Version of the component.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    version: Option<String>,
+    /// Description of the component.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    description: Option<String>,
+    /// The authors.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    authors: Option<String>,
+    /// Licence, as an SPDX expression.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    licenses: Option<String>,
+    /// Address of the source code.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    source: Option<String>,
+    /// Address of a page about the component.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    homepage: Option<String>,
+    /// Revision of the source code.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    revision: Option<String>,
+    /// The tools that made the component; absent if there are none.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    producers: Option<Vec<Producer>>,
+}
+
+/// A tool that made the component.
+#[derive(Serialize, JsonSchema)]
+struct Producer {
+    /// `language`, `processed-by` or `sdk`.
+    field: String,
+    /// Name of the tool.
+    name: String,
+    /// Version of the tool.
+    version: String,
+}
+
+/// Custom sections of one name.
+#[derive(Serialize, JsonSchema)]
+struct CustomSections {
+    /// Name of the sections.
+    name: String,
+    /// Number of sections.
+    count: u64,
+    /// Length of all of them, in bytes.
+    bytes: u64,
 }
 
 /// One import.
@@ -82,8 +140,55 @@ struct Manifest {
     version: String,
     /// Description of the plugin in one line.
     description: String,
+    /// Licence, as an SPDX expression.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    licenses: Option<String>,
+    /// Address of the source code.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    source: Option<String>,
+    /// Revision of the source code.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    revision: Option<String>,
+    /// The authors.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    authors: Option<String>,
+    /// Address of a page about the plugin.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    homepage: Option<String>,
+    /// Documentation in Markdown.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    docs: Option<String>,
     /// What the plugin asks for.
     wants: BTreeMap<String, serde_json::Value>,
+    /// The node attributes that the plugin reads, by name; absent if it declares none.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    attributes: Option<BTreeMap<String, Attribute>>,
+}
+
+/// A node attribute that a plugin declares.
+#[derive(Serialize, JsonSchema)]
+struct Attribute {
+    /// `string`, `integer`, `number`, `boolean`, `duration`, `enum` or `path`.
+    #[serde(rename = "type")]
+    kind: String,
+    /// Lowest value of an `integer`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    min: Option<i64>,
+    /// Highest value of an `integer`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    max: Option<i64>,
+    /// The allowed values of an `enum`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    values: Option<Vec<String>>,
+    /// Purpose of the attribute; absent if it is not given.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    doc: Option<String>,
+    /// True if every node must have the attribute; absent otherwise.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    required: Option<bool>,
+    /// The value that a node without the attribute gets; absent if there is none.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    default: Option<String>,
 }
 
 fn schemas() -> Vec<(&'static str, Schema)> {

@@ -4,77 +4,30 @@
 //! import. This module knows how names are encoded in a binary and which interfaces this version provides. It makes no decisions about
 //! grants.
 
+pub mod attribute_schema;
 mod complexity;
+mod embed;
 mod instance_count;
+mod manifest;
 pub mod refused_bytes;
+mod sections;
 
-use crate::grants::Wants;
+pub use embed::embed;
+pub use manifest::{MANIFEST_SECTION, Manifest};
+pub use sections::{CustomSections, Producer, StandardSections};
+
 use crate::interfaces::{self, ImportState};
+use glovebox_names::visible;
 use glovebox_record::Digest;
-use glovebox_workspace::refusal::escaped;
 use instance_count::InstanceCount;
+use manifest::MANIFEST_BYTES_MAX;
 use refused_bytes::Feature;
-use serde::{Deserialize, Serialize};
+use sections::SectionReader;
+use serde::Serialize;
 use std::hash::Hash;
 use wasmparser::{
     BinaryReaderError, Chunk, ComponentTypeRef, FromReader, Parser, Payload, SectionLimited, WasmFeatures,
 };
-
-/// Name of the custom section with a plugin's manifest.
-pub const MANIFEST_SECTION: &str = "glovebox:manifest";
-
-/// Maximum length of a manifest that is read, in bytes.
-const MANIFEST_BYTES_MAX: usize = 64 << 10;
-
-/// Maximum length of a version and of a description, in bytes.
-const TEXT_BYTES_MAX: usize = 1 << 10;
-
-/// What the author of a component says about it. The SDK writes it into the custom section [`MANIFEST_SECTION`].
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(try_from = "ManifestText")]
-pub struct Manifest {
-    /// Handler type, such as `acme.review`: 1 to 128 letters, digits, `.`, `_`, `-`.
-    pub name: String,
-    /// Version of the component.
-    pub version: String,
-    /// Description in one line, without deceptive characters.
-    pub description: String,
-    /// Permissions that the component asks for. They are intersected with the operator's grants.
-    pub wants: Wants,
-}
-
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct ManifestText {
-    name: String,
-    version: String,
-    #[serde(default)]
-    description: String,
-    #[serde(default)]
-    wants: Wants,
-}
-
-impl TryFrom<ManifestText> for Manifest {
-    type Error = String;
-
-    fn try_from(written: ManifestText) -> Result<Self, String> {
-        let ManifestText { name, version, description, wants } = written;
-        let allowed = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '_' | '-');
-        if !(1..=128).contains(&name.len()) || !name.chars().all(allowed) {
-            return Err(format!("`name` is `{}`, expected 1 to 128 letters, digits, `.`, `_` or `-`", escaped(&name)));
-        }
-        // `plugin inspect` prints these texts for components that are not trusted yet.
-        for (field, text) in [("version", &version), ("description", &description)] {
-            if escaped(text) != *text {
-                return Err(format!("`{field}` has characters that could deceive a reader"));
-            }
-            if text.len() > TEXT_BYTES_MAX {
-                return Err(format!("`{field}` has {} bytes, expected at most {TEXT_BYTES_MAX}", text.len()));
-            }
-        }
-        Ok(Manifest { name, version, description, wants })
-    }
-}
 
 /// One import of a component, and whether this host provides it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -103,6 +56,10 @@ pub struct Inspection {
     pub core_instances: u64,
     /// Manifest of the component, if it has one.
     pub manifest: Option<Manifest>,
+    /// What the standard sections say about the component.
+    pub standard: StandardSections,
+    /// All other custom sections, by name.
+    pub custom_sections: Vec<CustomSections>,
 }
 
 /// Why bytes cannot be read as a component.
@@ -160,6 +117,55 @@ pub enum InspectError {
     /// The component has more than one manifest.
     #[error("several sections `{MANIFEST_SECTION}`, expected at most one")]
     TwoManifests,
+    /// The component has a standard section more than once.
+    #[error("several sections `{name}`, expected at most one")]
+    TwoSections {
+        /// Name of the section.
+        name: &'static str,
+    },
+    /// A standard section cannot be read.
+    #[error("the section `{name}` cannot be read, expected texts of at most {limit} bytes in UTF-8")]
+    SectionText {
+        /// Name of the section.
+        name: &'static str,
+        /// Maximum length of a text.
+        limit: usize,
+    },
+    /// The manifest and a standard section say different things.
+    #[error(
+        "the manifest has the {field} `{}`, but the standard section has `{}`: programs that read only one of them would see \
+         another plugin",
+        visible::line(manifest),
+        visible::line(section)
+    )]
+    Disagreement {
+        /// Name of the field.
+        field: &'static str,
+        /// Text in the manifest.
+        manifest: String,
+        /// Text in the standard section.
+        section: String,
+    },
+    /// The name of a custom section is too long.
+    #[error("the name of a custom section has {bytes} bytes, expected at most {limit}")]
+    SectionName {
+        /// Length of the name.
+        bytes: usize,
+        /// Maximum length.
+        limit: usize,
+    },
+    /// The custom sections of the component have too many names.
+    #[error("the custom sections have more than {limit} different names")]
+    TooManySections {
+        /// Maximum number.
+        limit: usize,
+    },
+    /// The custom sections of the component itself are too long.
+    #[error("the custom sections of the component have more than {limit} bytes")]
+    SectionsTooLong {
+        /// Maximum length.
+        limit: usize,
+    },
 }
 
 impl InspectError {
@@ -174,6 +180,9 @@ impl InspectError {
                     .to_owned(),
             ),
             Self::Features(needed) => Some(needed.iter().map(|feature| feature.help()).collect::<Vec<_>>().join("\n")),
+            Self::SectionsTooLong { .. } | Self::TooManySections { .. } | Self::SectionName { .. } => {
+                Some("remove the sections: `wasm-tools strip COMPONENT.wasm -o SMALLER.wasm`".to_owned())
+            }
             _ => None,
         }
     }
@@ -203,7 +212,7 @@ pub(crate) fn rules() -> impl Hash {
 /// Reads what the bytes of a component declare. The bytes must have been validated before: validation takes ten times as
 /// long. `digest` must be the digest of the bytes.
 pub fn read_validated(digest: Digest, bytes: &[u8]) -> Result<Inspection, InspectError> {
-    let (mut found, mut instances) = (ComponentNames::default(), InstanceCount::default());
+    let (mut found, mut instances) = (Declarations::default(), InstanceCount::default());
     let mut depth = 0_u32;
     for payload in without_code(bytes) {
         let payload = payload?;
@@ -214,6 +223,7 @@ pub fn read_validated(digest: Digest, bytes: &[u8]) -> Result<Inspection, Inspec
             _ => found.add(&payload, depth)?,
         }
     }
+    let (standard, custom_sections) = found.sections.finish(found.manifest.as_ref())?;
     Ok(Inspection {
         digest,
         bytes: bytes.len() as u64,
@@ -222,6 +232,8 @@ pub fn read_validated(digest: Digest, bytes: &[u8]) -> Result<Inspection, Inspec
         exports: found.exports,
         core_instances: instances.total(),
         manifest: found.manifest,
+        standard,
+        custom_sections,
     })
 }
 
@@ -257,30 +269,12 @@ fn without_code(mut bytes: &[u8]) -> impl Iterator<Item = Result<Payload<'_>, Bi
     })
 }
 
-/// Adds a manifest to a component that has none, in the custom section that the SDK uses. The returned bytes are
-/// inspected too.
-pub fn embed(component: &[u8], manifest: &str) -> Result<Vec<u8>, InspectError> {
-    inspect(component)?;
-    let mut section = Vec::new();
-    add_length(&mut section, MANIFEST_SECTION.len());
-    section.extend_from_slice(MANIFEST_SECTION.as_bytes());
-    section.extend_from_slice(manifest.trim().as_bytes());
-    let mut embedded = component.to_vec();
-    // 0 is the id of a custom section.
-    embedded.push(0);
-    add_length(&mut embedded, section.len());
-    embedded.append(&mut section);
-    inspect(&embedded)?;
-    Ok(embedded)
-}
-
-/// Appends a length in LEB128, the encoding of numbers in WebAssembly.
-fn add_length(bytes: &mut Vec<u8>, mut length: usize) {
-    while length >= 0x80 {
-        bytes.push((length & 0x7f) as u8 | 0x80);
-        length >>= 7;
+/// Parses the content of a section [`MANIFEST_SECTION`].
+fn parse_manifest(text: &[u8]) -> Result<Manifest, InspectError> {
+    match text.len() > MANIFEST_BYTES_MAX {
+        true => Err(InspectError::ManifestTooLong(text.len())),
+        false => Ok(serde_json::from_slice(text)?),
     }
-    bytes.push(length as u8);
 }
 
 /// Returns the WebAssembly features that a component may use. The engine disables all others except multiple memories, which
@@ -297,13 +291,14 @@ pub(crate) fn items<'a, T: FromReader<'a>>(
 }
 
 #[derive(Default)]
-struct ComponentNames {
+struct Declarations {
     imports: Vec<String>,
     exports: Vec<String>,
     manifest: Option<Manifest>,
+    sections: SectionReader,
 }
 
-impl ComponentNames {
+impl Declarations {
     fn add(&mut self, payload: &Payload<'_>, depth: u32) -> Result<(), InspectError> {
         match payload {
             Payload::ComponentImportSection(section) if depth == 1 => {
@@ -320,14 +315,13 @@ impl ComponentNames {
                     self.exports.push(export?.name.name.to_owned());
                 }
             }
-            Payload::CustomSection(section) if section.name() == MANIFEST_SECTION => {
-                if section.data().len() > MANIFEST_BYTES_MAX {
-                    return Err(InspectError::ManifestTooLong(section.data().len()));
-                }
-                let manifest = serde_json::from_slice(section.data())?;
-                if self.manifest.replace(manifest).is_some() {
+            Payload::CustomSection(section) => {
+                if section.name() == MANIFEST_SECTION
+                    && self.manifest.replace(parse_manifest(section.data())?).is_some()
+                {
                     return Err(InspectError::TwoManifests);
                 }
+                self.sections.add(section, depth == 1)?;
             }
             _ => {}
         }

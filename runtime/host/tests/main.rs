@@ -13,4 +13,5 @@ mod docs;
 mod files;
 mod inspect;
 mod limits;
+mod manifest;
 mod wit;

@@ -11,6 +11,7 @@ pub mod effective;
 pub mod holdout_access;
 pub mod inputs;
 mod no_change;
+pub mod plugin_attributes;
 mod problem;
 mod program;
 mod recovery;
@@ -48,6 +49,7 @@ use glovebox_record::scope::Entry;
 use glovebox_signing::trust::Signer;
 use glovebox_workspace::refusal::escaped;
 use inputs::{Effective, GrantInputs};
+use plugin_attributes::{AttributeCheck, declared_by_glovebox};
 use request::{Holdouts, Place, Request};
 use role::HandlerSource;
 use std::collections::{BTreeMap, HashMap};
@@ -251,6 +253,7 @@ struct Binder<'a> {
     plan_only: bool,
     loaded: BTreeMap<&'a str, Option<LoadedHandler>>,
     unlocked: Vec<PluginProblem>,
+    attributes: AttributeCheck,
     errors: BindErrors,
 }
 
@@ -279,6 +282,7 @@ impl<'a> Binder<'a> {
             plan_only: options.plan_only,
             loaded: BTreeMap::new(),
             unlocked: Vec::new(),
+            attributes: AttributeCheck::default(),
             errors: BindErrors::default(),
         }
     }
@@ -317,6 +321,11 @@ impl<'a> Binder<'a> {
                     binding
                 }
             };
+            let manifest = binding.component.inspection().manifest.as_ref();
+            let (wrong, odd): (Vec<_>, Vec<_>) =
+                self.attributes.findings(node, manifest).into_iter().partition(Diagnostic::is_error);
+            self.errors.diagnostics.extend(wrong);
+            warnings.extend(odd);
             if binding.model {
                 self.errors.diagnostics.extend(wrong_test_answers(node));
             }
@@ -468,6 +477,11 @@ impl<'a> Binder<'a> {
             let help = format!("rename the table in glovebox.toml to `[plugins.\"{named}\"]`");
             let problem = source.problem(format!("the manifest of plugin `{handler}` names it `{named}`"));
             return Err(PluginProblem { help: Some(help), ..problem });
+        }
+        if let Some(name) = inspection.manifest.as_ref().and_then(declared_by_glovebox) {
+            let message = format!("plugin `{handler}` declares the attribute `{name}`, which Glovebox itself reads");
+            let help = "its author must choose another name, such as one with the plugin's own prefix".to_owned();
+            return Err(PluginProblem { help: Some(help), ..source.problem(message) });
         }
         let granted = granted(&inspection, Some(entry));
         let fault = role::verifier_fault(&inspection, &granted).filter(|_| entry.role == Role::Verifier);

@@ -3,7 +3,7 @@
 use crate::terminal::rows::Rows;
 use crate::terminal::{counted, visible};
 use glovebox_host::grants::{FileTier, Grants};
-use glovebox_host::inspect::{Import, Inspection};
+use glovebox_host::inspect::{CustomSections, Import, Inspection, Manifest};
 use glovebox_host::interfaces::ImportState;
 use glovebox_plan::lock::growth::is_base;
 
@@ -20,12 +20,16 @@ pub fn render(inspection: &Inspection, shows_all: bool) -> String {
         }
         None => rows.row("plugin", "has no manifest; set `wants` in glovebox.toml"),
     }
+    origin_rows(&mut rows, inspection);
     let wants = inspection.manifest.as_ref().map(|manifest| grant_lines(&manifest.wants)).unwrap_or_default();
     for want in &wants {
         rows.block("wants", want);
     }
     if wants.is_empty() {
         rows.row("wants", "nothing");
+    }
+    if let Some(manifest) = &inspection.manifest {
+        attribute_rows(&mut rows, manifest);
     }
     rows.row("world", inspection.world);
     rows.row("digest", inspection.digest);
@@ -42,7 +46,65 @@ pub fn render(inspection: &Inspection, shows_all: bool) -> String {
         let interfaces = counted(base.len(), "interface");
         rows.row("import", format_args!("{interfaces} of WASI that every component may have; `--all` lists them"));
     }
-    rows.finish()
+    if shows_all {
+        for CustomSections { name, count, bytes } in &inspection.custom_sections {
+            let sections = counted(usize::try_from(*count).unwrap_or(usize::MAX), "section");
+            rows.block("custom", format!("{}: {sections}, {bytes} bytes", visible::line(name)));
+        }
+    }
+    let docs = inspection.manifest.as_ref().and_then(|manifest| manifest.docs.as_deref());
+    match docs {
+        Some(docs) if shows_all => format!("{}\n{}\n", rows.finish(), visible::block(docs.trim_end())),
+        Some(docs) => {
+            rows.row("docs", format_args!("{}; `--all` prints them", counted(docs.lines().count(), "line")));
+            rows.finish()
+        }
+        None => rows.finish(),
+    }
+}
+
+/// Adds who made the component, and from what. The manifest comes first; without it, only the standard sections tell. Nobody has
+/// checked these texts.
+fn origin_rows(rows: &mut Rows, inspection: &Inspection) {
+    let standard = &inspection.standard;
+    if inspection.manifest.is_none() {
+        for (title, text) in [("name", standard.name.as_ref()), ("version", standard.texts.get("version"))] {
+            if let Some(text) = text {
+                rows.block(title, visible::line(text));
+            }
+        }
+    }
+    let manifest = inspection.manifest.as_ref();
+    let texts = [
+        ("licence", "licenses", manifest.and_then(|manifest| manifest.licenses.as_ref())),
+        ("source", "source", manifest.and_then(|manifest| manifest.source.as_ref())),
+        ("revision", "revision", manifest.and_then(|manifest| manifest.revision.as_ref())),
+        ("authors", "authors", manifest.and_then(|manifest| manifest.authors.as_ref())),
+        ("homepage", "homepage", manifest.and_then(|manifest| manifest.homepage.as_ref())),
+    ];
+    for (title, section, own) in texts {
+        if let Some(text) = own.or_else(|| standard.texts.get(section)) {
+            rows.block(title, visible::line(text));
+        }
+    }
+    let tools: Vec<String> =
+        standard.producers.iter().map(|tool| format!("{} {}", tool.name, tool.version).trim_end().to_owned()).collect();
+    if !tools.is_empty() {
+        rows.block("made by", visible::line(&tools.join(", ")));
+    }
+}
+
+/// Adds the attributes that the plugin declares for its nodes.
+fn attribute_rows(rows: &mut Rows, manifest: &Manifest) {
+    for (name, schema) in manifest.attributes.iter().flatten() {
+        let value = match &schema.default {
+            Some(default) => format!("{}, by default `{default}`", schema.expected()),
+            None if schema.required => format!("{}, required", schema.expected()),
+            None => schema.expected(),
+        };
+        let doc = if schema.doc.is_empty() { String::new() } else { format!("; {}", schema.doc) };
+        rows.block("attribute", format!("{name}: {value}{doc}"));
+    }
 }
 
 fn import_line(import: &Import) -> String {

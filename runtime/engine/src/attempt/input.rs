@@ -10,6 +10,7 @@ use glovebox_host::llm::Model;
 use glovebox_journal::ports::BlobStore;
 use glovebox_pipeline::ir::{HandlerKind, Node, Pipeline};
 use glovebox_pipeline::planning::PlanRequirements;
+use glovebox_plan::bind::plugin_attributes::defaults;
 use glovebox_plan::plan::{Binding, Plan};
 use glovebox_plan::verify::{ContextBase, Role};
 use glovebox_record::Digest;
@@ -104,7 +105,7 @@ fn stage_input(plan: &Plan, node: &Node, binding: &Binding, assignment: &Assignm
         label: node.label.to_string(),
         prompt: node.prompt.as_ref().map(|prompt| prompt.to_string() + &candidates(node, branch)),
         goal: goal(pipeline, node).to_owned(),
-        attributes: attributes(node),
+        attributes: attributes_with_defaults(node, binding),
         context: context.map(|(key, value)| (key.clone(), value.clone())).collect(),
         outgoing: outgoing.collect(),
         write_paths: binding.scope.write.clone(),
@@ -164,4 +165,11 @@ pub(super) fn model(node: &Node, plan: &Plan, branch: &Branch) -> Result<Model, 
 
 fn attributes(node: &Node) -> Vec<(String, String)> {
     node.attributes.iter().map(|(key, attribute)| (key.to_string(), attribute.value.to_string())).collect()
+}
+
+/// Returns the node's attributes, and the defaults that its plugin declares for those that the node does not have.
+fn attributes_with_defaults(node: &Node, binding: &Binding) -> Vec<(String, String)> {
+    let manifest = binding.component.inspection().manifest.as_ref();
+    let defaults = defaults(node, manifest).map(|(name, value)| (name.to_owned(), value.to_owned()));
+    attributes(node).into_iter().chain(defaults).collect()
 }

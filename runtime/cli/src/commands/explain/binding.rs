@@ -53,6 +53,20 @@ pub(super) const BINDING: &[(&str, &str)] = &[
         "Error: a plugin never gets hold-outs. Remove `codex.allow_read_scenarios`, or name the hold-outs in `codex.block_read_paths` too.",
     ),
     (
+        "plugin_attribute_value",
+        "Error: the value of an attribute does not have the type that the plugin of the node declares for it. \
+         `glovebox plugin inspect FILE` lists the attributes of a plugin with their types.",
+    ),
+    (
+        "plugin_attribute_required",
+        "Error: the plugin of the node declares an attribute as required, and the node does not have it.",
+    ),
+    (
+        "plugin_attribute_known",
+        "Warning: neither Glovebox nor the plugin of the node knows the attribute, so that it has no effect. A plugin that declares \
+         no attributes may read any, and its nodes get no such warning.",
+    ),
+    (
         "plugin_refused",
         "Error: a plugin of the node may not run: it is missing, revoked, not signed as `[trust]` requires, not locked, or differs \
          from glovebox.lock. Build it, review it with `glovebox plugin inspect`, and lock it with `glovebox plugin lock`.",

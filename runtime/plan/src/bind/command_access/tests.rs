@@ -7,7 +7,7 @@ use crate::bind::request::{Holdouts, Place, Request};
 use crate::bind::role::HandlerSource;
 use crate::config::Config;
 use crate::lock::wants::granted;
-use glovebox_host::inspect::{Import, Inspection, Manifest};
+use glovebox_host::inspect::{Import, Inspection, Manifest, StandardSections};
 use glovebox_host::interfaces::ImportState;
 use glovebox_pipeline::Source;
 use glovebox_pipeline::ir::NodeId;
@@ -21,12 +21,7 @@ const EVERYTHING: &str = r#"{"filesystem":"posix","read":["./"],"write":["./"],"
 
 fn inspection() -> Inspection {
     let import = |name: &str| Import { name: format!("glovebox:plugin/{name}@0.1.0"), state: ImportState::Provided };
-    let manifest = Manifest {
-        name: "acme.review".to_owned(),
-        version: "0.1.0".to_owned(),
-        description: String::new(),
-        wants: serde_json::from_str(EVERYTHING).expect("wants"),
-    };
+    let manifest = Manifest::new("acme.review", "0.1.0", serde_json::from_str(EVERYTHING).expect("wants"));
     Inspection {
         digest: Digest::hash(b"x"),
         bytes: 1,
@@ -35,6 +30,8 @@ fn inspection() -> Inspection {
         exports: Vec::new(),
         core_instances: 1,
         manifest: Some(manifest),
+        standard: StandardSections::default(),
+        custom_sections: Vec::new(),
     }
 }
 

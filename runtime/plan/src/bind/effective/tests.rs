@@ -9,7 +9,7 @@ use crate::config::{ComponentSource, PluginEntry};
 use crate::lock::wants::granted;
 use glovebox_host::call::CommandGrant;
 use glovebox_host::grants::Grants;
-use glovebox_host::inspect::{Import, Manifest};
+use glovebox_host::inspect::{Import, Manifest, StandardSections};
 use glovebox_host::interfaces::ImportState;
 use glovebox_pipeline::Source;
 use glovebox_pipeline::ir::{Node, NodeId};
@@ -27,12 +27,7 @@ fn grants(json: &str) -> Grants {
 
 fn inspection(wants: Option<&str>, interfaces: &[&str]) -> Inspection {
     let import = |name: &&str| Import { name: format!("glovebox:plugin/{name}@0.1.0"), state: ImportState::Provided };
-    let manifest = wants.map(|wants| Manifest {
-        name: "acme.review".to_owned(),
-        version: "0.1.0".to_owned(),
-        description: String::new(),
-        wants: grants(wants),
-    });
+    let manifest = wants.map(|wants| Manifest::new("acme.review", "0.1.0", grants(wants)));
     let imports = interfaces.iter().map(import).collect();
     Inspection {
         digest: Digest::hash(b"x"),
@@ -42,6 +37,8 @@ fn inspection(wants: Option<&str>, interfaces: &[&str]) -> Inspection {
         exports: Vec::new(),
         core_instances: 1,
         manifest,
+        standard: StandardSections::default(),
+        custom_sections: Vec::new(),
     }
 }
 

@@ -8,7 +8,7 @@ use crate::config::Config;
 use crate::lock::wants::granted;
 use crate::plan::Capability;
 use crate::plan::HoldoutAccess::{self, Absent, ReadOnly};
-use glovebox_host::inspect::Inspection;
+use glovebox_host::inspect::{Inspection, StandardSections};
 use glovebox_pipeline::Source;
 use glovebox_pipeline::ir::NodeId;
 use glovebox_pipeline::reach::HoldoutReach;
@@ -27,8 +27,10 @@ fn of(attributes: &str, is_sealed: bool) -> Effective {
     let config = Config::parse("[plugins.\"acme.x\"]\npath = \"p\"\n", "glovebox.toml").expect("config");
     let (imports, exports) = (Vec::new(), Vec::new());
     let digest = Digest::hash(b"x");
+    let (standard, custom_sections) = (StandardSections::default(), Vec::new());
+    let (bytes, world, core_instances, manifest) = (1, "agent", 1, None);
     let inspection =
-        Inspection { digest, bytes: 1, world: "agent", imports, exports, core_instances: 1, manifest: None };
+        Inspection { digest, bytes, world, imports, exports, core_instances, manifest, standard, custom_sections };
     let scenarios = ["a/", "b/c/"].map(|text| Entry::parse(text).expect("entry"));
     let handler = node.handler.name();
     let source = HandlerSource { name: handler, plugin: config.plugins.get(handler) };

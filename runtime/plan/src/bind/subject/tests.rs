@@ -7,7 +7,7 @@ use crate::bind::role::HandlerSource;
 use crate::config::Config;
 use crate::lock::wants::granted;
 use crate::plan::Separation;
-use glovebox_host::inspect::{Import, Inspection, Manifest};
+use glovebox_host::inspect::{Import, Inspection, Manifest, StandardSections};
 use glovebox_host::interfaces::ImportState;
 use glovebox_pipeline::Source;
 use glovebox_pipeline::ir::NodeId;
@@ -31,12 +31,9 @@ fn of(attributes: &str, is_sealed: bool) -> Effective {
         imports: vec![Import { name: "glovebox:plugin/exec@0.1.0".to_owned(), state: ImportState::Provided }],
         exports: Vec::new(),
         core_instances: 1,
-        manifest: Some(Manifest {
-            name: "tool".to_owned(),
-            version: "0.1.0".to_owned(),
-            description: String::new(),
-            wants: serde_json::from_str(r#"{"commands":["*"]}"#).expect("wants"),
-        }),
+        manifest: Some(Manifest::new("tool", "0.1.0", serde_json::from_str(r#"{"commands":["*"]}"#).expect("wants"))),
+        standard: StandardSections::default(),
+        custom_sections: Vec::new(),
     };
     let scenarios = [Entry::parse("a/").expect("entry")];
     let source = HandlerSource { name: node.handler.name(), plugin: None };
