@@ -96,6 +96,8 @@ mod plan;
 mod plan_questions;
 mod plugin_contract;
 mod plugin_attributes;
+mod plugin_build;
+mod plugin_languages;
 mod plugin_lock;
 mod plugins;
 mod public_pipelines;

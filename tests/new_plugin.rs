@@ -1,55 +1,8 @@
-//! A plugin's author outside of the repository: a new crate, its test, its component, and a run.
-//!
-//! The crate is built with the packages with which the example's plugin was built, so nothing is downloaded.
+//! A plugin's author outside of the repository: names and folders of new projects, the WIT package, and manifests of components that
+//! were built in another way. `plugin_languages` builds and runs the projects.
 
 use crate::guests;
-use crate::workbench::{Answer, Workbench, root, wasm_sysroot};
-use std::path::Path;
-use std::process::Command;
-
-/// Target folder of the example that `cargo xtask components` builds. It has the packages.
-const BUILT: &str = "examples/quickstart/review-plugin/target";
-
-/// Runs cargo in a crate.
-fn cargo(folder: &Path, words: &[&str]) -> Answer {
-    let mut cargo = Command::new("cargo");
-    cargo.current_dir(folder).args(words).arg("--locked");
-    cargo.env("CARGO_NET_OFFLINE", "true").env("CARGO_BUILD_BUILD_DIR", root().join(BUILT));
-    for name in ["RUSTFLAGS", "CARGO_TARGET_DIR", "CARGO_BUILD_TARGET", "CARGO_ENCODED_RUSTFLAGS"] {
-        cargo.env_remove(name);
-    }
-    if let Some(sysroot) = wasm_sysroot() {
-        cargo.env("CARGO_TARGET_WASM32_WASIP2_RUSTFLAGS", format!("--sysroot={}", sysroot.display()));
-    }
-    Answer::of(&mut cargo)
-}
-
-#[test]
-fn a_new_plugin_is_tested_built_locked_and_run() {
-    let bench = Workbench::with_pipeline(
-        "digraph g {\n  start [shape=Mdiamond]; done [shape=Msquare]\n  todo [type=\"acme.todo\"]\n  start -> todo -> done\n}\n",
-    );
-    let made = bench.glovebox(&["plugin", "new", "acme.todo"]);
-    made.ends(0)
-        .says("wrote `acme-todo`")
-        .says("cargo build --release --target wasm32-wasip2")
-        .says("[plugins.\"acme.todo\"]");
-    let folder = bench.project().join("acme-todo");
-    cargo(&folder, &["test"]).ends(0).says("a_todo_is_found_with_its_place ... ok");
-    cargo(&folder, &["build", "--release", "--target", "wasm32-wasip2"]).ends(0);
-    let component = folder.join("target/wasm32-wasip2/release/acme_todo.wasm");
-    std::fs::copy(component, bench.project().join("todo.wasm")).unwrap();
-    bench.glovebox(&["plugin", "inspect", "todo.wasm"]).ends(0).says("acme.todo 0.1.0").says("Looks for TODO");
-    bench.write(
-        "glovebox.toml",
-        "[plugins.\"acme.todo\"]\npath = \"todo.wasm\"\ngrants = { filesystem = \"workspace\", read = [\"src/\"] }\n",
-    );
-    bench.write("src/a.rs", "fn a() {}\n");
-    bench.glovebox(&["plugin", "lock"]).ends(0).says("  wants    read src/\n").says("  granted  read src/\n");
-    bench.glovebox(&["run", "pipeline.dot"]).ends(0).says("success");
-    bench.write("src/a.rs", "// TODO\n");
-    bench.glovebox(&["run", "pipeline.dot"]).ends(1).says("src/a.rs:1 has a TODO");
-}
+use crate::workbench::{Workbench, root};
 
 #[test]
 fn nothing_is_overwritten_and_names_are_names() {
@@ -65,7 +18,7 @@ fn nothing_is_overwritten_and_names_are_names() {
     bench.glovebox(&["plugin", "wit", "wit/mine.wit"]).ends(2);
     assert_eq!(bench.snapshot(), before);
     bench.glovebox(&["plugin", "new", "acme.x", "else/where"]).ends(0);
-    assert!(bench.read("else/where/src/lib.rs").contains("\"name\":\"acme.x\""));
+    assert!(bench.read("else/where/plugin.toml").contains("\nname = \"acme.x\"\n"));
 }
 
 #[test]

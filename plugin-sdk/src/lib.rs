@@ -120,22 +120,26 @@ impl<H: Handler> bindings::exports::glovebox::plugin::stage::Guest for H {
 
 #[cfg(feature = "stage")]
 /// Exports a [`Handler`] as the component's `stage` interface, and writes its manifest into the custom section `glovebox:manifest`.
-/// The host reads it there without executing the component.
+/// The host reads it there without executing the component. Without `manifest`, `glovebox plugin build` writes the manifest, from
+/// the project's `plugin.toml`.
 ///
 /// The manifest is JSON with `name`, `version`, `description` and `wants`. `wants` has the same fields as `grants` in `glovebox.toml`.
 /// `glovebox plugin inspect` shows the manifest. On targets other than WebAssembly, the macro exports nothing.
 #[macro_export]
 macro_rules! export {
-    ($handler:ident, manifest = $manifest:expr) => {
+    ($handler:ident) => {
         const _: fn($crate::Stage) -> $crate::Outcome = <$handler as $crate::Handler>::execute;
+        #[cfg(target_family = "wasm")]
+        $crate::bindings::export!($handler with_types_in $crate::bindings);
+    };
+    ($handler:ident, manifest = $manifest:expr) => {
         #[cfg(target_family = "wasm")]
         const _: () = {
             const TEXT: &str = $manifest;
             #[unsafe(link_section = "glovebox:manifest")]
             static MANIFEST: [u8; TEXT.len()] = $crate::section_bytes(TEXT);
         };
-        #[cfg(target_family = "wasm")]
-        $crate::bindings::export!($handler with_types_in $crate::bindings);
+        $crate::export!($handler);
     };
 }
 

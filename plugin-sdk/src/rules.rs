@@ -285,17 +285,14 @@ impl<R: Rules> Guest for R {
 }
 
 /// Exports [`Rules`] as the component's `graph-rules` interface, and writes its manifest into the custom section `glovebox:manifest`:
-/// JSON with `name`, `version` and `description`. On targets other than WebAssembly, the macro exports nothing.
+/// JSON with `name`, `version` and `description`. Without `manifest`, `glovebox plugin build` writes the manifest. On targets other than
+/// WebAssembly, the macro exports nothing.
 #[macro_export]
 macro_rules! export_rules {
-    ($rules:ident, manifest = $manifest:expr) => {
+    ($rules:ident) => {
         const _: fn(&$crate::rules::Graph) -> $crate::rules::Findings = <$rules as $crate::rules::Rules>::lint;
         #[cfg(target_family = "wasm")]
         const _: () = {
-            const TEXT: &str = $manifest;
-            #[unsafe(link_section = "glovebox:manifest")]
-            static MANIFEST: [u8; TEXT.len()] = $crate::section_bytes(TEXT);
-
             #[unsafe(export_name = "cabi_realloc")]
             extern "C" fn realloc(_: *mut u8, bytes_before: usize, align: usize, bytes: usize) -> *mut u8 {
                 $crate::rules::argument(bytes_before, align, bytes)
@@ -303,6 +300,15 @@ macro_rules! export_rules {
         };
         #[cfg(target_family = "wasm")]
         $crate::rules::bindings::export!($rules with_types_in $crate::rules::bindings);
+    };
+    ($rules:ident, manifest = $manifest:expr) => {
+        #[cfg(target_family = "wasm")]
+        const _: () = {
+            const TEXT: &str = $manifest;
+            #[unsafe(link_section = "glovebox:manifest")]
+            static MANIFEST: [u8; TEXT.len()] = $crate::section_bytes(TEXT);
+        };
+        $crate::export_rules!($rules);
     };
 }
 

@@ -56,7 +56,12 @@ pub(crate) fn answering(graph: &str) -> String {
     )
 }
 
-fn encode(module: &str, world: &str) -> Vec<u8> {
+/// Builds a core module that is not yet a component, from its fields.
+pub(crate) fn core(fields: &str) -> Vec<u8> {
+    core_module(&format!("(module\n{fields}\n{PRELUDE})"), "guest")
+}
+
+fn core_module(module: &str, world: &str) -> Vec<u8> {
     let mut core = wat::parse_str(module).unwrap_or_else(|e| panic!("{e}"));
     let mut resolve = Resolve::default();
     resolve.push_dir(folder().join("../../wit")).unwrap_or_else(|e| panic!("{e:?}"));
@@ -64,6 +69,11 @@ fn encode(module: &str, world: &str) -> Vec<u8> {
     let world = resolve.select_world(&[package], Some(world)).unwrap_or_else(|e| panic!("{e:?}"));
     embed_component_metadata(&mut core, &resolve, world, StringEncoding::UTF8, false)
         .unwrap_or_else(|e| panic!("{e:?}"));
+    core
+}
+
+fn encode(module: &str, world: &str) -> Vec<u8> {
+    let core = core_module(module, world);
     let mut encoder = ComponentEncoder::default();
     let encoded = encoder.validate(true).module(&core).and_then(|encoder| encoder.encode());
     encoded.unwrap_or_else(|e| panic!("{e:?}"))

@@ -45,6 +45,19 @@ pub(crate) fn is_on_this_machine(program: &str) -> bool {
     std::env::split_paths(&path).any(|folder| folder.join(program).is_file())
 }
 
+/// Returns the search path of this process, after the folders with the tools that `cargo xtask plugin-tools` brings.
+pub(crate) fn path_with_plugin_tools() -> std::ffi::OsString {
+    let tools = root().join("target/plugin-tools");
+    let own = ["js/node_modules/.bin", "python/bin", "c/bin"].map(|folder| tools.join(folder));
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    std::env::join_paths(own.into_iter().chain(std::env::split_paths(&path))).unwrap()
+}
+
+/// Returns true if a program is on the search path, or was brought by `cargo xtask plugin-tools`.
+pub(crate) fn is_plugin_tool_here(program: &str) -> bool {
+    std::env::split_paths(&path_with_plugin_tools()).any(|folder| folder.join(program).is_file())
+}
+
 /// Returns the root of the repository.
 pub(crate) fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").canonicalize().unwrap()

@@ -5,6 +5,7 @@
 
 mod again;
 mod answer_sources;
+mod authoring;
 mod command;
 mod control;
 mod deferred;
@@ -25,6 +26,7 @@ mod trust;
 
 pub use again::AgainArguments;
 pub use answer_sources::{AnswerArguments, GatesArguments, PeopleArguments};
+pub use authoring::{BuildPluginArguments, DevPluginArguments, EmbedArguments, NewPluginArguments, WitArguments};
 pub use command::CommandArguments;
 pub use control::*;
 pub use deferred::Deferred;
@@ -36,9 +38,9 @@ pub use machine::{CompileArguments, DoctorArguments, SchemaArguments, VersionArg
 pub use models::{FakeArguments, ModelsCommand, ModelsListArguments, ModelsTestArguments};
 pub use parallel::ParallelArguments;
 pub use plugin::{
-    AddArguments, EmbedArguments, InspectArguments, ListPluginsArguments, LockArguments, NewPluginArguments,
-    OutdatedArguments, PluginCommand, PullArguments, PushArguments, RehearseArguments, RemovePluginArguments,
-    SearchArguments, TestArguments, UpdateArguments, WitArguments,
+    AddArguments, InspectArguments, ListPluginsArguments, LockArguments, OutdatedArguments, PluginCommand,
+    PullArguments, PushArguments, RehearseArguments, RemovePluginArguments, SearchArguments, TestArguments,
+    UpdateArguments,
 };
 pub use reading::*;
 pub use reports::*;

@@ -10,6 +10,7 @@
 mod answer_sources;
 mod arguments;
 mod ask;
+mod authoring;
 mod builtins;
 mod command_line;
 mod commands;
@@ -146,6 +147,8 @@ fn dispatch(command: Command) -> CommandResult {
         Command::Plugin { command: PluginCommand::Search(arguments) } => commands::plugin::search::search(&arguments),
         Command::Plugin { command: PluginCommand::Test(arguments) } => commands::plugin::test::test(&arguments),
         Command::Plugin { command: PluginCommand::New(arguments) } => commands::new_plugin::new(&arguments),
+        Command::Plugin { command: PluginCommand::Build(arguments) } => commands::build_plugin::build(&arguments),
+        Command::Plugin { command: PluginCommand::Dev(arguments) } => commands::dev_plugin::dev(&arguments),
         Command::Plugin { command: PluginCommand::Wit(arguments) } => commands::new_plugin::wit(&arguments),
         Command::Plugin { command: PluginCommand::EmbedManifest(arguments) } => {
             commands::new_plugin::embed_manifest(&arguments)

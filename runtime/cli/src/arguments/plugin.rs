@@ -1,6 +1,7 @@
 //! The command line of `glovebox plugin`, as one table.
 
 use super::ProjectArguments;
+use super::authoring::{BuildPluginArguments, DevPluginArguments, EmbedArguments, NewPluginArguments, WitArguments};
 use super::signing::{KeygenArguments, RevokeArguments, SignArguments, VerifyPluginArguments};
 use clap::{Args, Subcommand};
 use glovebox_record::Digest;
@@ -45,42 +46,16 @@ pub enum PluginCommand {
     Search(SearchArguments),
     /// Call a component with ordinary, odd and hostile inputs, and check what it does; needs no project
     Test(TestArguments),
-    /// Write a plugin's crate: a handler in Rust, its test, the SDK and the WIT package
+    /// Write a plugin's project in Rust, JavaScript, Python or C, with what it needs to build
     New(NewPluginArguments),
+    /// Build a plugin's project, and write component, manifest and digest to its folder dist
+    Build(BuildPluginArguments),
+    /// Build a plugin's project and run its cases, again after every change
+    Dev(DevPluginArguments),
     /// Write the WIT package of plugins, for tools of other languages
     Wit(WitArguments),
     /// Write a manifest into a component that was built without one
     EmbedManifest(EmbedArguments),
-}
-
-/// `glovebox plugin new`.
-#[derive(Debug, Args)]
-pub struct NewPluginArguments {
-    /// Name of the plugin, such as `acme.review`
-    pub name: String,
-    /// Where the crate is written; default: the name with `-` for `.`
-    #[arg(value_name = "DIR")]
-    pub folder: Option<PathBuf>,
-}
-
-/// `glovebox plugin wit`.
-#[derive(Debug, Args)]
-pub struct WitArguments {
-    /// A folder that is empty or does not exist
-    #[arg(value_name = "DIR")]
-    pub folder: PathBuf,
-}
-
-/// `glovebox plugin embed-manifest`.
-#[derive(Debug, Args)]
-pub struct EmbedArguments {
-    /// The component
-    pub component: PathBuf,
-    /// The manifest, a JSON file with `name`, `version`, `description` and `wants`
-    pub manifest: PathBuf,
-    /// Write here instead of into the component
-    #[arg(short, long, value_name = "FILE")]
-    pub output: Option<PathBuf>,
 }
 
 /// `glovebox plugin inspect`.

@@ -4,9 +4,10 @@
 //! The commands write only new files, except that `embed-manifest` without `--output` replaces its component.
 
 use crate::arguments::{EmbedArguments, NewPluginArguments, WitArguments};
+use crate::authoring::sdk_files;
+use crate::authoring::template::{self, ProjectFile};
 use crate::exit::{CommandResult, Exit, Stop};
 use crate::replaced_file;
-use crate::setup::sdk_files;
 use crate::terminal::{self, visible};
 use glovebox_host::component::LoadError;
 use glovebox_plan::config::{Config, is_plugin_name};
@@ -15,50 +16,30 @@ use std::fs::{self, OpenOptions};
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
-/// Templates of the files of a new crate. `acme.example` is replaced by the plugin's name, `acme-example` by the
-/// crate's name.
-const HANDLER: &str = include_str!("../../templates/plugin/handler.rs");
-const CRATE: &str = include_str!("../../templates/plugin/crate.toml");
-/// The lock file of the repository's example `acme-review`. A new crate gets the same versions of its dependencies.
-const LOCK: &str = include_str!("../../../../examples/quickstart/review-plugin/Cargo.lock");
-
-/// Writes a crate with a handler, its test, the SDK and the WIT package.
+/// Writes a project with a handler, and everything that its language needs.
 pub fn new(arguments: &NewPluginArguments) -> CommandResult {
-    let name = &arguments.name;
+    let NewPluginArguments { name, lang, world, .. } = arguments;
     if !is_plugin_name(name) {
-        let message = format!("`{name}` is not a plugin name");
+        let message = format!("`{}` is not a plugin name", visible::line(name));
         let help = "write two or more words of a-z, 0-9 and `-`, joined by `.`, such as `acme.review`";
         return Err(Stop::new(Exit::Usage, message).with_help(help));
     }
-    let crate_name = name.replace('.', "-");
-    let folder = arguments.folder.clone().unwrap_or_else(|| PathBuf::from(&crate_name));
-    let manifest = sdk_files::sdk_manifest().map_err(|error| Stop::new(Exit::Internal, error.to_string()))?;
-    let (handler, own) = (HANDLER.replace("acme.example", name), CRATE.replace("acme-example", &crate_name));
-    let lock = LOCK.replace("\"acme-review\"", &format!("\"{crate_name}\""));
-    let mut files = vec![
-        ("Cargo.toml", own.as_str()),
-        ("Cargo.lock", &lock),
-        (".gitignore", "target/\n"),
-        ("src/lib.rs", &handler),
-        ("sdk/Cargo.toml", &manifest),
-    ];
-    files.extend(sdk_files::SDK);
-    files.extend(sdk_files::WIT);
-    files.push(sdk_files::WORLDS);
+    let title = lang.title();
+    if let Some(refusal) = lang.refusal(*world) {
+        return Err(Stop::new(Exit::Usage, format!("no project is written: {refusal}")));
+    }
+    let files = template::files(name, *lang, *world)
+        .ok_or_else(|| Stop::new(Exit::Internal, format!("no template for {title} and `{}`", world.name())))?;
+    let folder = arguments.folder.clone().unwrap_or_else(|| PathBuf::from(template::project_name(name)));
     write_all(&folder, &files)?;
-    let component = format!("target/wasm32-wasip2/release/{}.wasm", crate_name.replace('-', "_"));
     let place = folder.to_string_lossy();
     let place = visible::line(&place);
+    let world = world.name();
     terminal::print(format_args!(
-        "wrote `{place}`: a handler with a test, the SDK (`sdk/`) and the WIT package (`wit/`)\n\
+        "wrote `{place}`: a plugin in {title} (`{world}`); plugin.toml says what it is and what it wants\n\
          \x20 cd {place}\n\
-         \x20 cargo test\n\
-         \x20 cargo build --release --target wasm32-wasip2\n\
-         \x20 glovebox plugin inspect {component}\n\
-         add to glovebox.toml of the project that uses the plugin:\n\
-         \x20 [plugins.\"{name}\"]\n\
-         \x20 path = \"{place}/{component}\"\n\
-         \x20 grants = {{ filesystem = \"workspace\", read = [\"src/\"] }}\n"
+         \x20 glovebox plugin build\n\
+         README.md names the tools that it needs\n"
     ));
     Ok(Exit::Ok)
 }
@@ -66,7 +47,10 @@ pub fn new(arguments: &NewPluginArguments) -> CommandResult {
 /// Writes the WIT package of plugins, for tools of other languages.
 pub fn wit(arguments: &WitArguments) -> CommandResult {
     let files: Vec<_> = sdk_files::WIT.into_iter().chain([sdk_files::WORLDS]).collect();
-    let files: Vec<_> = files.into_iter().map(|(path, text)| (path.trim_start_matches("wit/"), text)).collect();
+    let file = |(path, text): &(&'static str, &'static str)| -> ProjectFile {
+        (path.trim_start_matches("wit/").into(), text.as_bytes().into())
+    };
+    let files: Vec<ProjectFile> = files.iter().map(file).collect();
     write_all(&arguments.folder, &files)?;
     let place = arguments.folder.to_string_lossy();
     terminal::print(format_args!("wrote `{}`: {}\n", visible::line(&place), terminal::counted(files.len(), "file")));
@@ -74,7 +58,7 @@ pub fn wit(arguments: &WitArguments) -> CommandResult {
 }
 
 /// Writes files into a folder that is empty or does not exist.
-fn write_all(folder: &Path, files: &[(&str, &str)]) -> Result<(), Stop> {
+fn write_all(folder: &Path, files: &[ProjectFile]) -> Result<(), Stop> {
     let shown = folder.display();
     match fs::read_dir(folder).map(|mut entries| entries.next().is_some()) {
         Ok(true) => {
@@ -85,14 +69,10 @@ fn write_all(folder: &Path, files: &[(&str, &str)]) -> Result<(), Stop> {
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => {}
         Err(error) => return Err(Stop::io(format!("read `{shown}`"), &error)),
     }
-    for (path, text) in files {
-        let file = folder.join(path);
+    for (path, bytes) in files {
+        let file = folder.join(&**path);
         let written = file.parent().map_or(Ok(()), fs::create_dir_all).and_then(|()| {
-            OpenOptions::new()
-                .write(true)
-                .create_new(true)
-                .open(&file)
-                .and_then(|mut new| new.write_all(text.as_bytes()))
+            OpenOptions::new().write(true).create_new(true).open(&file).and_then(|mut new| new.write_all(bytes))
         });
         written.map_err(|error| Stop::io(format!("write `{}`", file.display()), &error))?;
     }

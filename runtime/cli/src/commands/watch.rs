@@ -30,7 +30,7 @@ const RULES: &str = ".gitignore";
 
 /// Runs the pipeline now and after every change, until a signal ends the command.
 pub fn watch(arguments: &RunArguments) -> CommandResult {
-    let project = Watched::new(arguments);
+    let project = Watched::new(&arguments.project.workdir, &arguments.runs.runs_dir);
     loop {
         let before = project.scan();
         let exit = run::once(arguments).unwrap_or_else(|stop| {
@@ -48,7 +48,7 @@ pub fn watch(arguments: &RunArguments) -> CommandResult {
 }
 
 /// The project that is watched.
-struct Watched {
+pub struct Watched {
     folder: PathBuf,
     runs_dir: PathBuf,
 }
@@ -60,14 +60,14 @@ struct Rules {
 }
 
 impl Watched {
-    fn new(arguments: &RunArguments) -> Self {
-        let workdir = &arguments.project.workdir;
-        let folder = fs::canonicalize(workdir).unwrap_or_else(|_| workdir.clone());
-        Self { folder, runs_dir: arguments.runs.runs_dir.clone() }
+    /// Creates the value for a folder. Changes in `runs_dir` do not count.
+    pub fn new(folder: &Path, runs_dir: &Path) -> Self {
+        let folder = fs::canonicalize(folder).unwrap_or_else(|_| folder.to_owned());
+        Self { folder, runs_dir: runs_dir.to_owned() }
     }
 
     /// Waits until the project differs from an earlier scan and does not change any more. Returns the exit if a signal comes first.
-    async fn changed(&self, before: u64) -> Result<Option<Exit>, Stop> {
+    pub async fn changed(&self, before: u64) -> Result<Option<Exit>, Stop> {
         let on = |kind: SignalKind| signal(kind).map_err(|error| Stop::io("listen for signals", &error));
         let (mut interrupt, mut terminate) = (on(SignalKind::interrupt())?, on(SignalKind::terminate())?);
         let mut last = before;
@@ -88,7 +88,7 @@ impl Watched {
 
     /// Returns a hash over all files that git does not ignore: path, length, modification time, inode number and mode.
     /// A file that cannot be read is left out.
-    fn scan(&self) -> u64 {
+    pub fn scan(&self) -> u64 {
         let mut hash = DefaultHasher::new();
         // The folder of runs may not exist before the first run.
         let runs_dir = fs::canonicalize(&self.runs_dir).ok();

@@ -1,4 +1,4 @@
-//! Fails while a file in `src/` contains a `TODO`, and reports the place.
+//! Fails while a file in a folder contains a `TODO`, and reports the place.
 
 use glovebox_plugin_sdk::{Handler, Outcome, Stage, export, files, log};
 
@@ -6,18 +6,26 @@ struct Plugin;
 
 impl Handler for Plugin {
     fn execute(stage: Stage) -> Outcome {
+        // `plugin.toml` declares this attribute with a default, so the host always sets it.
+        let folder = stage.attribute("folder").unwrap_or("src");
         let mut found = Vec::new();
-        if let Err(error) = search("src", &mut found) {
-            return Outcome::fail("todo/read", format!("cannot read `src/`: {}", error.message));
+        if let Err(error) = search(folder.trim_end_matches('/'), &mut found) {
+            return Outcome::fail("todo/read", format!("cannot read `{folder}`: {}", error.message));
         }
         log::info("searched", &[("node", stage.node_id()), ("found", &found.len().to_string())]);
+        if let Some(report) = stage.attribute("output")
+            && let Err(error) = files::write(report, found.join("\n") + "\n")
+        {
+            return Outcome::fail("todo/report", format!("cannot write `{report}`: {}", error.message));
+        }
         match found.first() {
             None => Outcome::success().notes("no TODO is left"),
-            Some(first) => Outcome::fail("todo/found", first).set("todo.count", found.len()),
+            Some(first) => Outcome::fail("todo/found", first),
         }
     }
 }
 
+/// Collects the places of all `TODO`s in a folder and the folders in it.
 fn search(folder: &str, found: &mut Vec<String>) -> Result<(), files::Error> {
     for node in files::list(folder)? {
         let path = format!("{folder}/{}", node.name);
@@ -32,13 +40,7 @@ fn search(folder: &str, found: &mut Vec<String>) -> Result<(), files::Error> {
     Ok(())
 }
 
-// The operator can read this manifest before the plugin runs. The plugin gets only what it wants and what the operator
-// grants.
-export!(
-    Plugin,
-    manifest = r#"{"name":"acme.example","version":"0.1.0","description":"Looks for TODO in src/.",
-    "wants":{"filesystem":"workspace","read":["src/"]}}"#
-);
+export!(Plugin);
 
 #[cfg(test)]
 mod tests {

@@ -1,0 +1,104 @@
+//! The languages in which a plugin can be written, and the worlds of the WIT package that each of them can do.
+
+use clap::ValueEnum;
+use serde::Deserialize;
+
+/// A language of a plugin.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Language {
+    /// Rust, with the SDK.
+    Rust,
+    /// JavaScript, on QuickJS.
+    #[value(name = "js")]
+    #[serde(rename = "js")]
+    JavaScript,
+    /// Python, on CPython.
+    Python,
+    /// C, with generated bindings.
+    C,
+}
+
+/// A world of the WIT package: what a component imports and exports.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum World {
+    /// Files, without a model and without commands.
+    Handler,
+    /// A handler with a model, commands and tools.
+    Agent,
+    /// A handler that judges with commands, and has no model.
+    Verifier,
+    /// Tools for agents.
+    ToolProvider,
+    /// Lint rules and transforms of the graph.
+    Rules,
+}
+
+impl Language {
+    /// Returns the name for messages.
+    pub fn title(self) -> &'static str {
+        match self {
+            Self::Rust => "Rust",
+            Self::JavaScript => "JavaScript",
+            Self::Python => "Python",
+            Self::C => "C",
+        }
+    }
+
+    /// Returns the name in `plugin.toml` and on the command line.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Rust => "rust",
+            Self::JavaScript => "js",
+            Self::Python => "python",
+            Self::C => "c",
+        }
+    }
+
+    /// Returns the reason why a plugin of this language cannot have the world. `None` if it can.
+    pub fn refusal(self, world: World) -> Option<&'static str> {
+        match (self, world) {
+            (_, World::ToolProvider) => Some(
+                "this version of Glovebox runs no components of the world `tool-provider`: it would refuse the component",
+            ),
+            (Self::Rust, _) | (_, World::Handler | World::Agent | World::Verifier) => None,
+            (_, World::Rules) => {
+                Some("rules can be written in Rust only: the SDK for rules exists for no other language")
+            }
+        }
+    }
+}
+
+impl World {
+    /// Returns the name in the WIT package.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Handler => "handler",
+            Self::Agent => "agent",
+            Self::Verifier => "verifier",
+            Self::ToolProvider => "tool-provider",
+            Self::Rules => "rules",
+        }
+    }
+
+    /// Returns the interfaces of the WIT package with functions that a component of the world may import.
+    pub fn imports(self) -> &'static [&'static str] {
+        match self {
+            Self::Handler | Self::ToolProvider => &["files", "control"],
+            Self::Agent => &["files", "control", "llm", "exec", "tools", "agents", "human"],
+            // The operator may grant a verifier to read files.
+            Self::Verifier => &["files", "control", "exec"],
+            Self::Rules => &[],
+        }
+    }
+
+    /// Returns the interface that a component of the world exports.
+    pub fn export(self) -> &'static str {
+        match self {
+            Self::Handler | Self::Agent | Self::Verifier => "stage",
+            Self::ToolProvider => "tool",
+            Self::Rules => "graph-rules",
+        }
+    }
+}

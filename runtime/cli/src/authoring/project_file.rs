@@ -1,0 +1,195 @@
+//! `plugin.toml`: what a plugin is, what it wants, and how it is built.
+//!
+//! The manifest of the component is made from this file, so that nothing is written twice. Unknown fields are refused.
+
+use super::language::{Language, World};
+use crate::exit::{Exit, Stop};
+use crate::terminal::visible;
+use glovebox_host::grants::Wants;
+use glovebox_host::inspect::Manifest;
+use glovebox_host::inspect::attribute_schema::AttributeSchema;
+use glovebox_plan::bind::plugin_attributes::declared_by_glovebox;
+use glovebox_plan::config::is_plugin_name;
+use glovebox_plan::prepare::source;
+use glovebox_record::path::ScopePath;
+use serde::Deserialize;
+use std::collections::BTreeMap;
+use std::io::ErrorKind;
+use std::path::Path;
+
+/// The name of the file.
+pub const PROJECT_FILE: &str = "plugin.toml";
+/// Maximum length of a version, in bytes. It is part of file names.
+const VERSION_BYTES_MAX: usize = 64;
+
+/// The contents of the file.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct ProjectText {
+    name: String,
+    version: String,
+    #[serde(default)]
+    description: String,
+    licenses: Option<String>,
+    source: Option<String>,
+    revision: Option<String>,
+    authors: Option<String>,
+    homepage: Option<String>,
+    docs: Option<String>,
+    lang: Language,
+    world: World,
+    build: Build,
+    #[serde(default)]
+    wants: Wants,
+    attributes: Option<BTreeMap<String, AttributeSchema>>,
+}
+
+/// How the component is built.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Build {
+    /// The command: a program and its arguments, without a shell.
+    pub command: Vec<String>,
+    /// The file that the command writes: a component, or a core module that was linked with bindings of the WIT package.
+    pub output: ScopePath,
+}
+
+/// A plugin's project.
+#[derive(Debug)]
+pub struct PluginProject {
+    /// The language.
+    pub language: Language,
+    /// The world of the component.
+    pub world: World,
+    /// How it is built.
+    pub build: Build,
+    /// The manifest of the component.
+    pub manifest: Manifest,
+}
+
+impl PluginProject {
+    /// Reads the `plugin.toml` of a folder.
+    ///
+    /// # Errors
+    /// Exit 2 if there is none, and exit 3 if it is not valid.
+    pub fn read(folder: &Path) -> Result<Self, Stop> {
+        let file = folder.join(PROJECT_FILE);
+        if let Err(error) = std::fs::metadata(&file)
+            && error.kind() == ErrorKind::NotFound
+        {
+            let stop = Stop::new(Exit::Usage, format!("there is no `{}`", file.display()));
+            return Err(
+                stop.with_help("make a project with `glovebox plugin new NAME --lang LANG`, or name its folder")
+            );
+        }
+        let text = source::read_text(&file)?;
+        let read_docs = |path: &ScopePath| source::read_text(&folder.join(path.as_str())).map_err(Stop::from);
+        Self::parse(&text, &file, read_docs)
+    }
+
+    fn parse(text: &str, file: &Path, read_docs: impl Fn(&ScopePath) -> Result<String, Stop>) -> Result<Self, Stop> {
+        let place = file.display();
+        let invalid = |problem: String| Stop::new(Exit::Invalid, format!("`{place}`: {problem}"));
+        let written: ProjectText = toml::from_str(text).map_err(|error| {
+            let problem = error.to_string();
+            invalid(visible::block(problem.trim_end()).into_owned())
+        })?;
+        if !is_plugin_name(&written.name) {
+            let stop = invalid(format!("`{}` is not a plugin name", visible::line(&written.name)));
+            return Err(
+                stop.with_help("write two or more words of a-z, 0-9 and `-`, joined by `.`, such as `acme.review`")
+            );
+        }
+        if !is_version(&written.version) {
+            let stop = invalid(format!("`version` is `{}`", visible::line(&written.version)));
+            return Err(stop.with_help(format!(
+                "write up to {VERSION_BYTES_MAX} letters, digits, `.`, `-` or `+`, such as `0.1.0`"
+            )));
+        }
+        if written.build.command.first().is_none_or(String::is_empty) {
+            return Err(invalid("`build.command` is empty, expected a program and its arguments".to_owned()));
+        }
+        if let Some(refusal) = written.lang.refusal(written.world) {
+            return Err(invalid(refusal.to_owned()));
+        }
+        let docs = match &written.docs {
+            None => None,
+            Some(path) => {
+                let path = ScopePath::parse(path).map_err(|problem| invalid(format!("`docs`: {problem}")))?;
+                Some(read_docs(&path)?)
+            }
+        };
+        let ProjectText { lang: language, world, build, .. } = written;
+        let manifest = Manifest {
+            description: written.description,
+            licenses: written.licenses,
+            source: written.source,
+            revision: written.revision,
+            authors: written.authors,
+            homepage: written.homepage,
+            docs,
+            attributes: written.attributes,
+            ..Manifest::new(&written.name, &written.version, written.wants)
+        };
+        let manifest = manifest.validated().map_err(invalid)?;
+        if let Some(name) = declared_by_glovebox(&manifest) {
+            let stop = invalid(format!("`[attributes.{name}]` declares an attribute that Glovebox itself reads"));
+            return Err(stop.with_help("choose another name, such as one with the plugin's own prefix"));
+        }
+        Ok(Self { language, world, build, manifest })
+    }
+}
+
+/// Returns true for a version that can be part of a file name.
+fn is_version(text: &str) -> bool {
+    let allowed = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '-' | '+');
+    text.len() <= VERSION_BYTES_MAX
+        && text.starts_with(|c: char| c.is_ascii_alphanumeric())
+        && text.chars().all(allowed)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const GOOD: &str = "name = 'acme.todo'\nversion = '0.1.0'\nlang = 'c'\nworld = 'handler'\n\
+                        [build]\ncommand = ['clang']\noutput = 'build/core.wasm'\n";
+
+    fn parse(text: &str) -> Result<PluginProject, Stop> {
+        PluginProject::parse(text, Path::new("plugin.toml"), |_| Ok("# Todo\n".to_owned()))
+    }
+
+    #[test]
+    fn a_project_becomes_a_manifest() {
+        let text = GOOD.replacen("lang", "docs = 'README.md'\nlicenses = 'MIT'\nlang", 1)
+            + "[wants]\nmodel = true\n[attributes.folder]\ntype = 'path'\ndefault = 'src'\n";
+        let project = parse(&text).unwrap();
+        assert_eq!((project.language, project.world), (Language::C, World::Handler));
+        let manifest = project.manifest;
+        assert_eq!((manifest.name.as_str(), manifest.docs.as_deref()), ("acme.todo", Some("# Todo\n")));
+        assert!(manifest.wants.model && manifest.attributes.is_some_and(|all| all.contains_key("folder")));
+        assert_eq!(parse(GOOD).unwrap().manifest.attributes, None);
+    }
+
+    #[test]
+    fn what_is_wrong_is_named() {
+        let check = |from: &str, to: &str, expected: &str| {
+            let stop = parse(&GOOD.replacen(from, to, 1)).unwrap_err();
+            assert_eq!(stop.exit, Exit::Invalid);
+            assert!(stop.message.contains(expected), "{to}: {}", stop.message);
+        };
+        check("acme.todo", "todo", "`todo` is not a plugin name");
+        check("0.1.0", "../0.1.0", "`version` is `../0.1.0`");
+        check("'c'", "'go'", "unknown variant `go`");
+        check("'handler'", "'rules'", "rules can be written in Rust only");
+        check("'handler'", "'tool-provider'", "runs no components of the world `tool-provider`");
+        check("['clang']", "[]", "`build.command` is empty");
+        check("build/core.wasm", "/etc/passwd", "the path is absolute");
+        check("lang", "licence = 'MIT'\nlang", "unknown field `licence`");
+        check("lang", "source = 'here'\nlang", "`source` is not an address");
+        check("lang", "docs = '../secret'\nlang", "`docs`: the path has a `..` segment");
+        check("[build]", "[attributes.prompt]\ntype = 'string'\n[build]", "an attribute that Glovebox itself reads");
+        check("[build]", "[attributes.Folder]\ntype = 'string'\n[build]", "the attribute `Folder` has no valid name");
+        check("[build]", "[wants]\nnetwork = true\n[build]", "the host cannot enforce `network`");
+    }
+}

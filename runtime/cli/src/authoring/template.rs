@@ -1,0 +1,310 @@
+//! The files of a new plugin's project, one set for each language and world.
+//!
+//! A project needs no clone of this repository: it gets the WIT package, the SDK of its language and, for C, the bindings. In the
+//! templates, `acme.example` stands for the plugin's name and `acme-example` for that of the project.
+
+use super::language::{Language, World};
+use super::sdk_files::{self, SdkFile};
+use std::borrow::Cow;
+
+/// A file of the project: its path and its bytes.
+pub type ProjectFile = (Cow<'static, str>, Cow<'static, [u8]>);
+
+macro_rules! template {
+    ($path:literal) => {
+        include_str!(concat!("../../templates/", $path))
+    };
+}
+
+/// The name of the world of projects in JavaScript and Python. It has only the imports that the plugin uses: the tools of these
+/// languages import every interface of the world, also those that the host never grants.
+const OWN_WORLD: &str = "project";
+
+/// The lock files of the repository's examples. A new crate gets the same versions of its dependencies.
+const LOCK: &str = include_str!("../../../../examples/quickstart/review-plugin/Cargo.lock");
+const RULES_LOCK: &str = include_str!("../../../../examples/house-rules/rules/Cargo.lock");
+
+/// Files of the C bindings for each world, as `build.rs` generates them.
+const BINDINGS: &[(&str, &[(&str, &[u8])])] = include!(concat!(env!("OUT_DIR"), "/c_bindings.rs"));
+
+/// The handlers of a language, one for each world that it can have.
+const HANDLERS: &[(Language, World, &str)] = &[
+    (Language::Rust, World::Handler, template!("rust/handler.rs")),
+    (Language::Rust, World::Agent, template!("rust/agent.rs")),
+    (Language::Rust, World::Verifier, template!("rust/verifier.rs")),
+    (Language::Rust, World::Rules, template!("rust/rules.rs")),
+    (Language::JavaScript, World::Handler, template!("js/handler.js")),
+    (Language::JavaScript, World::Agent, template!("js/agent.js")),
+    (Language::JavaScript, World::Verifier, template!("js/verifier.js")),
+    (Language::Python, World::Handler, template!("python/handler.py")),
+    (Language::Python, World::Agent, template!("python/agent.py")),
+    (Language::Python, World::Verifier, template!("python/verifier.py")),
+    (Language::C, World::Handler, template!("c/handler.c")),
+    (Language::C, World::Agent, template!("c/agent.c")),
+    (Language::C, World::Verifier, template!("c/verifier.c")),
+];
+
+/// Returns all files of a project. `None` if the language cannot have the world.
+pub fn files(name: &str, language: Language, world: World) -> Option<Vec<ProjectFile>> {
+    let (.., handler) = HANDLERS.iter().find(|(own, of, _)| (*own, *of) == (language, world))?;
+    let recipe = Recipe { name, project: project_name(name), language, world };
+    let mut files = vec![
+        recipe.file("plugin.toml", &recipe.project_file()),
+        recipe.file("README.md", &recipe.readme()),
+        recipe.file(".gitignore", recipe.ignored()),
+        recipe.file(recipe.handler_path(), handler),
+    ];
+    match language {
+        Language::Rust => files.extend(recipe.rust_files()?),
+        Language::JavaScript => files.extend(recipe.js_files()),
+        Language::Python => files.extend(recipe.python_files()),
+        Language::C => files.extend(recipe.c_files()?),
+    }
+    files.extend(sdk_files::WIT.into_iter().chain([sdk_files::WORLDS]).map(constant));
+    files.extend(recipe.cases());
+    Some(files)
+}
+
+/// Returns the name of the project's folder and crate.
+pub fn project_name(name: &str) -> String {
+    name.replace('.', "-")
+}
+
+fn constant((path, text): SdkFile) -> ProjectFile {
+    (path.into(), text.as_bytes().into())
+}
+
+/// What the files of a project depend on.
+struct Recipe<'n> {
+    name: &'n str,
+    project: String,
+    language: Language,
+    world: World,
+}
+
+impl Recipe<'_> {
+    /// Returns a file with the names of the plugin and of the project.
+    fn file(&self, path: &'static str, text: &str) -> ProjectFile {
+        let text = text.replace("acme.example", self.name).replace("acme-example", &self.project);
+        (path.into(), text.into_bytes().into())
+    }
+
+    fn handler_path(&self) -> &'static str {
+        match self.language {
+            Language::Rust => "src/lib.rs",
+            Language::JavaScript => "plugin.js",
+            Language::Python => "plugin.py",
+            Language::C => "plugin.c",
+        }
+    }
+
+    fn project_file(&self) -> String {
+        let world = self.world.name();
+        let (command, output) = match self.language {
+            Language::Rust => (
+                r#"["cargo", "build", "--release", "--locked", "--target", "wasm32-wasip2"]"#.to_owned(),
+                format!("target/wasm32-wasip2/release/{}.wasm", self.project.replace('-', "_")),
+            ),
+            Language::JavaScript => (
+                format!(
+                    "[\n  \"componentize-qjs\", \"--wit\", \"wit\", \"--world\", \"{OWN_WORLD}\", \"--js\", \"plugin.js\", \"--module-root\", \".\",\n\
+                     \x20 \"--sync\", \"--stub-wasi\", \"-o\", \"build/plugin.wasm\",\n]"
+                ),
+                "build/plugin.wasm".to_owned(),
+            ),
+            Language::Python => (
+                format!(
+                    "[\n  \"componentize-py\", \"-d\", \"wit\", \"-w\", \"{OWN_WORLD}\", \"componentize\", \"--stub-wasi\",\n\
+                     \x20 \"plugin\", \"-o\", \"build/plugin.wasm\",\n]"
+                ),
+                "build/plugin.wasm".to_owned(),
+            ),
+            Language::C => (
+                format!(
+                    "[\n  \"clang\", \"--target=wasm32-wasi\", \"-mexec-model=reactor\", \"-Oz\", \"-s\", \"-Wall\", \"-Ibindings\",\n\
+                     \x20 \"plugin.c\", \"bindings/{world}.c\", \"bindings/{world}_component_type.o\", \"-o\", \"build/plugin.wasm\",\n]"
+                ),
+                "build/plugin.wasm".to_owned(),
+            ),
+        };
+        let (description, wants, attributes) = match self.world {
+            World::Handler | World::ToolProvider => (
+                "Looks for TODO in the files of a folder.",
+                "filesystem = \"workspace\"\nread = [\"src/\"]\nwrite = [\"report.txt\"]\n",
+                "\n# The node attributes that the plugin reads. `glovebox check` checks them, and the host fills in the defaults.\n\
+                 [attributes.folder]\ntype = \"path\"\ndoc = \"The folder that is searched.\"\ndefault = \"src\"\n\n\
+                 [attributes.output]\ntype = \"path\"\ndoc = \"The file to which the places are written.\"\n",
+            ),
+            World::Agent => ("Asks the model the prompt of its node.", "model = true\n", ""),
+            World::Verifier => (
+                "Runs a command and judges its exit code.",
+                "filesystem = \"workspace\"\nread = [\"./\"]\ncommands = [\"*\"]\n",
+                "\n# The node attributes that the plugin reads. `glovebox check` checks them.\n\
+                 [attributes.program]\ntype = \"string\"\ndoc = \"The command, without a shell.\"\nrequired = true\n",
+            ),
+            World::Rules => ("Reports agents without a timeout.", "", ""),
+        };
+        template!("plugin.toml")
+            .replace("@description@", description)
+            .replace("@lang@", self.language.name())
+            .replace("@world@", world)
+            .replace("@command@", &command)
+            .replace("@output@", &output)
+            .replace("@wants@\n", wants)
+            .replace("@attributes@", attributes)
+    }
+
+    fn readme(&self) -> String {
+        let (needs, test) = match self.language {
+            Language::Rust => ("rustup target add wasm32-wasip2", "cargo test"),
+            Language::JavaScript => ("npm install", "node --test"),
+            Language::Python => {
+                ("python3 -m venv .venv && .venv/bin/pip install -r requirements.txt", "python3 -m unittest")
+            }
+            Language::C => ("apt install clang lld wasi-libc libclang-rt-dev-wasm32", "glovebox plugin dev --once"),
+        };
+        let has_test = self.language == Language::Rust && self.world != World::Rules
+            || self.language == Language::C
+            || self.world == World::Handler;
+        let test = if has_test { format!("{test}\n") } else { String::new() };
+        let dev = if self.world == World::Rules {
+            ""
+        } else {
+            "glovebox plugin dev    # builds and runs the cases again on every change\n"
+        };
+        format!(
+            "# acme.example\n\nA Glovebox plugin in {}. `plugin.toml` says what it is and what it wants.\n\n```sh\n{needs}\n{test}{dev}\
+             glovebox plugin build  # writes the component to dist/\n```\n",
+            self.language.title()
+        )
+    }
+
+    fn ignored(&self) -> &'static str {
+        match self.language {
+            Language::Rust => "/target/\n/dist/\n",
+            Language::JavaScript => "/node_modules/\n/build/\n/dist/\n",
+            Language::Python => "/.venv/\n__pycache__/\n/build/\n/dist/\n",
+            Language::C => "/build/\n/dist/\n",
+        }
+    }
+
+    fn rust_files(&self) -> Option<Vec<ProjectFile>> {
+        let sdk = sdk_files::sdk_manifest().ok()?;
+        let (own, lock) = match self.world {
+            World::Rules => (
+                template!("rust/crate.toml").replace(
+                    "{ path = \"sdk\" }",
+                    "{ path = \"sdk\", default-features = false, features = [\"rules\"] }",
+                ),
+                RULES_LOCK.replace("\"acme-house\"", "\"acme-example\""),
+            ),
+            _ => (template!("rust/crate.toml").to_owned(), LOCK.replace("\"acme-review\"", "\"acme-example\"")),
+        };
+        let mut files = vec![
+            self.file("Cargo.toml", &own),
+            self.file("Cargo.lock", &lock),
+            ("sdk/Cargo.toml".into(), sdk.into_bytes().into()),
+        ];
+        files.extend(sdk_files::SDK.map(constant));
+        Some(files)
+    }
+
+    /// Returns the WIT file with the world of the project.
+    fn own_world(&self) -> ProjectFile {
+        let imports: &[&str] = match self.world {
+            World::Agent => &["control", "llm"],
+            World::Verifier => &["control", "exec"],
+            World::Handler | World::ToolProvider | World::Rules => &["control", "files"],
+        };
+        let imports: String = imports.iter().map(|name| format!("  import {name};\n")).collect();
+        let text = format!(
+            "package glovebox:plugin@0.1.0;\n\n/// What this plugin uses. The component imports all of it, so remove what is not used. The world\n\
+             /// `{}` in worlds.wit has all that may be added.\nworld {OWN_WORLD} {{\n{imports}  export stage;\n}}\n",
+            self.world.name()
+        );
+        self.file("wit/project.wit", &text)
+    }
+
+    fn js_files(&self) -> Vec<ProjectFile> {
+        let mut files = vec![self.file("package.json", template!("js/package.json")), self.own_world()];
+        if self.world == World::Handler {
+            files.push(self.file("todo.js", template!("js/todo.js")));
+            files.push(self.file("todo.test.js", template!("js/todo.test.js")));
+        }
+        files
+    }
+
+    fn python_files(&self) -> Vec<ProjectFile> {
+        let mut files = vec![self.file("requirements.txt", template!("python/requirements.txt")), self.own_world()];
+        if self.world == World::Handler {
+            files.push(self.file("todo.py", template!("python/todo.py")));
+            files.push(self.file("test_todo.py", template!("python/test_todo.py")));
+        }
+        files
+    }
+
+    fn c_files(&self) -> Option<Vec<ProjectFile>> {
+        let (_, bindings) = BINDINGS.iter().find(|(world, _)| *world == self.world.name())?;
+        let file = |(name, bytes): &(&str, &'static [u8])| (format!("bindings/{name}").into(), (*bytes).into());
+        Some(bindings.iter().map(file).collect())
+    }
+
+    /// Returns the cases of `plugin dev`.
+    fn cases(&self) -> Vec<ProjectFile> {
+        match self.world {
+            World::Handler => vec![
+                self.file("cases/clean/case.toml", "status = \"success\"\n"),
+                self.file("cases/clean/files/src/a.txt", "Nothing to do.\n"),
+                self.file(
+                    "cases/found/case.toml",
+                    "status = \"fail\"\nreason = \"src/deep/a.txt:2 has a TODO\"\n\n[attributes]\noutput = \"report.txt\"\n",
+                ),
+                self.file("cases/found/files/src/deep/a.txt", "One line.\nTODO: another line\n"),
+            ],
+            World::Agent => vec![
+                self.file(
+                    "cases/answer/case.toml",
+                    "status = \"success\"\nnotes = \"four\"\n\n[attributes]\nprompt = \"How much is two and two?\"\n",
+                ),
+                self.file("cases/answer/script.toml", "[[node.plugin]]\ntext = \"four\"\n"),
+                self.file("cases/no-prompt/case.toml", "status = \"fail\"\nreason = \"has no prompt\"\n"),
+            ],
+            World::Verifier => vec![
+                self.file("cases/passes/case.toml", "status = \"success\"\n\n[attributes]\nprogram = \"sh test.sh\"\n"),
+                self.file("cases/passes/files/test.sh", "exit 0\n"),
+                self.file("cases/fails/case.toml", "status = \"fail\"\n\n[attributes]\nprogram = \"sh test.sh\"\n"),
+                self.file("cases/fails/files/test.sh", "exit 3\n"),
+            ],
+            World::ToolProvider | World::Rules => Vec::new(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::authoring::project_file::PluginProject;
+    use clap::ValueEnum;
+
+    #[test]
+    fn every_world_of_a_language_has_a_template_or_a_reason() {
+        for language in Language::value_variants() {
+            for world in World::value_variants() {
+                let found = files("acme.todo", *language, *world);
+                assert_eq!(found.is_some(), language.refusal(*world).is_none(), "{language:?} {world:?}");
+                let Some(found) = found else { continue };
+                let folder = tempfile::tempdir().unwrap();
+                for (path, bytes) in &found {
+                    let file = folder.path().join(&**path);
+                    std::fs::create_dir_all(file.parent().unwrap()).unwrap();
+                    assert!(!file.exists(), "{path} twice");
+                    std::fs::write(file, bytes).unwrap();
+                    assert!(!String::from_utf8_lossy(bytes).contains("acme.example"), "{path}");
+                }
+                let project = PluginProject::read(folder.path()).unwrap_or_else(|stop| panic!("{}", stop.message));
+                assert_eq!((project.language, project.world), (*language, *world));
+                assert_eq!(project.manifest.name, "acme.todo");
+            }
+        }
+    }
+}
