@@ -63,9 +63,17 @@ impl Mirror {
         let version = versions(&listed)
             .find(|version| wanted(version))
             .ok_or_else(|| format!("no fitting version of the Debian package {package} in {}", self.suites))?;
+        self.unpack_all(&[&format!("{package}={version}")], folder)
+    }
+
+    /// Downloads the newest version of each package, or the version after `=`, and unpacks all of them into a folder.
+    ///
+    /// # Errors
+    /// One of them does not exist, or cannot be downloaded or unpacked.
+    pub(crate) fn unpack_all(&self, packages: &[&str], folder: &Path) -> Step<()> {
         let downloads = folder.join("deb");
         at(&downloads, fs::create_dir_all(&downloads))?;
-        demand(self.apt("apt-get").args(["-qq", "download", &format!("{package}={version}")]).current_dir(&downloads))?;
+        demand(self.apt("apt-get").args(["-qq", "download"]).args(packages).current_dir(&downloads))?;
         for entry in at(&downloads, fs::read_dir(&downloads))? {
             demand(Command::new("dpkg-deb").arg("--extract").arg(at(&downloads, entry)?.path()).arg(folder))?;
         }

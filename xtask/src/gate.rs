@@ -6,7 +6,8 @@
 
 use crate::timing::{TestTimes, slowest};
 use crate::{
-    Step, attacks, bubblewrap, components, ordinary, process, pytest, registry, repository, wasm_std::StdSource,
+    Step, attacks, bubblewrap, components, ordinary, plugin_tools, process, pytest, registry, repository,
+    wasm_std::StdSource,
 };
 use std::io::{BufRead, BufReader, Read};
 use std::ops::AddAssign;
@@ -141,6 +142,7 @@ fn run_tests(arguments: &[String]) -> Step<Tally> {
     if let Err(reason) = tally.time("registry", registry::prepare) {
         eprintln!("the tests of plugins in registries run without the registry of Debian: {reason}");
     }
+    tally.time("tools of other languages", plugin_tools::prepare)?;
     // With ARGs, cargo builds only what they select, when it runs it.
     if arguments.is_empty() {
         let mut build = cargo();

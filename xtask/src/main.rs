@@ -1,5 +1,5 @@
-//! The commands of the repository: `cargo xtask components | jail | pytest | registry | wkg | agents | attacks | ordinary | projects |
-//! demo | test | soak | numbers | ci`.
+//! The commands of the repository: `cargo xtask components | jail | pytest | plugin-tools | registry | wkg | agents | attacks |
+//! ordinary | projects | demo | test | soak | numbers | ci`.
 //!
 //! Only this program builds components: no `build.rs` compiles or downloads anything. Every command works on a new machine, with
 //! rustup's `wasm32-wasip2` or, if that cannot be downloaded, with a standard library built from its source.
@@ -17,6 +17,7 @@ mod numbers;
 mod ordinary;
 mod ordinary_user;
 mod peers;
+mod plugin_tools;
 mod process;
 mod projects;
 mod pytest;
@@ -42,6 +43,7 @@ usage: cargo xtask COMMAND
   pytest        make pytest in target/pytest, for the test of examples/scenarios-pytest
   registry      unpack Debian's registry for containers in target/registry, for the tests of plugins in registries
   wkg           build the program wkg in target/wkg, for the test that it and glovebox read each other; takes minutes
+  plugin-tools  bring the tools for plugins in JavaScript, Python and C into target/plugin-tools, for the tests of the templates
   agents        install the agent programs of docs/agents.md and drive each against a fake provider
   attacks       run `glovebox doctor --attack` as an ordinary user in every tier, with the debug binaries that the tests built
   ordinary [--peers]
@@ -86,6 +88,7 @@ fn dispatch(arguments: &[String]) -> Step {
         "pytest" if rest.is_empty() => pytest::prepare().map(|()| ExitCode::SUCCESS),
         "registry" if rest.is_empty() => registry::prepare().map(|()| ExitCode::SUCCESS),
         "wkg" if rest.is_empty() => registry::prepare_wkg().map(|()| ExitCode::SUCCESS),
+        "plugin-tools" if rest.is_empty() => plugin_tools::prepare().map(|()| ExitCode::SUCCESS),
         "agents" if rest.is_empty() => agents::run(),
         "attacks" if rest.is_empty() => attacks::as_ordinary_user().map(|()| ExitCode::SUCCESS),
         "ordinary" => ordinary::run(&rest.iter().map(String::as_str).collect::<Vec<_>>()),
