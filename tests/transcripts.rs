@@ -9,7 +9,7 @@
 
 use crate::workbench::{self, Workbench, root};
 use std::io::{BufRead, BufReader};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::{Child, Command, Stdio};
 
 /// Target folder of the example whose packages `cargo xtask components` fetched and built. The crates of a page are
@@ -26,6 +26,26 @@ enum Step<'a> {
 #[test]
 fn docs_plugins() {
     transcript("docs/plugins.md");
+}
+
+#[test]
+fn docs_plugins_rust() {
+    transcript("docs/plugins-rust.md");
+}
+
+#[test]
+fn docs_plugins_javascript() {
+    transcript("docs/plugins-javascript.md");
+}
+
+#[test]
+fn docs_plugins_python() {
+    transcript("docs/plugins-python.md");
+}
+
+#[test]
+fn docs_plugins_c() {
+    transcript("docs/plugins-c.md");
 }
 
 #[test]
@@ -54,7 +74,7 @@ fn transcript(page: &str) {
     let bench = Workbench::new();
     let mut folder = bench.project();
     let (mut count, mut provider, mut exported) = (0, None, Vec::new());
-    for (number, step) in steps(&text, is_installed) {
+    for (number, step) in steps(&text, workbench::is_plugin_tool_here) {
         match step {
             Step::Write { path, text } => {
                 let file = folder.join(path);
@@ -184,7 +204,7 @@ fn commands<'a>(body: &[(&'a str, usize)]) -> Vec<(usize, Step<'a>)> {
 /// Runs a line in a shell. Returns its exit code and its output on both streams.
 fn run(bench: &Workbench, (folder, exported): (&Path, &[&str]), line: &str) -> (i32, String) {
     let binary = Path::new(env!("CARGO_BIN_EXE_glovebox")).parent().unwrap();
-    let path = format!("{}:{}", binary.display(), std::env::var("PATH").unwrap());
+    let path = format!("{}:{}", binary.display(), workbench::path_with_plugin_tools().into_string().unwrap());
     let mut shell = Command::new("sh");
     shell.args(["-c", &format!("exec 2>&1; {line}")]).current_dir(folder).env("PATH", path).stdin(Stdio::null());
     for (name, value) in bench.command(&[]).get_envs() {
@@ -202,11 +222,6 @@ fn run(bench: &Workbench, (folder, exported): (&Path, &[&str]), line: &str) -> (
     shell.envs(exported.iter().map(|name| (name, KEY)));
     let output = shell.output().unwrap();
     (output.status.code().unwrap_or(-1), String::from_utf8_lossy(&output.stdout).into_owned())
-}
-
-fn is_installed(program: &str) -> bool {
-    let found = |folder: PathBuf| folder.join(program).is_file();
-    std::env::var_os("PATH").is_some_and(|path| std::env::split_paths(&path).any(found))
 }
 
 /// Searches the output for the expected lines in order. Returns the first line that is missing as an error.
