@@ -5,7 +5,7 @@
 mod junit;
 mod stage_files;
 
-use super::{inspect_bytes, read_bytes};
+use super::{inspect_bytes, read_bytes, shown};
 use crate::arguments::TestArguments;
 use crate::exit::{CommandResult, Exit, Stop};
 use crate::exports::reports;
@@ -29,7 +29,7 @@ pub fn test(arguments: &TestArguments) -> CommandResult {
         reports::require_place(file)?;
     }
     let bytes = read_bytes(&arguments.file, Config::default().component_bytes(""))?;
-    let inspection = inspect_bytes(&arguments.file, &bytes)?;
+    let inspection = inspect_bytes(&shown(&arguments.file), &bytes)?;
     let input = arguments.input.as_deref().map(stage_files::input).transpose()?;
     let cases = arguments.cases.as_deref().map(stage_files::cases).transpose()?.unwrap_or_default();
     let commands = arguments.allow_commands.then(tier).transpose()?;
