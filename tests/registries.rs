@@ -231,6 +231,9 @@ fn a_tag_is_the_version_in_the_manifest() {
     let without = project.file("y.wasm", &guests::component("(func $execute)"));
     project.plugin(&["push", &without, &registry.named("acme/plain")]).ends(2).says("its version is not known");
     project.plugin(&["push", &without, &registry.named("acme/plain:1.0.0")]).ends(0);
+    let named = r#"{"name":"todo","version":"0.1.0","description":"","wants":{}}"#;
+    let named = project.file("z.wasm", &embed(&guests::component("(func $execute)"), named).expect("a manifest"));
+    project.plugin(&["push", &named, &registry.named("acme/todo")]).ends(7).says("which no project can use");
     project.is_untouched();
     let digest =
         project.push(&registry, &component("0.1.0", r#""src/""#)).stdout.trim().rsplit_once('@').unwrap().1.to_owned();

@@ -13,7 +13,7 @@ use glovebox_registry::referrers::Attachment;
 use ring::rand::SystemRandom;
 use ring::signature::{ECDSA_P256_SHA256_FIXED_SIGNING, EcdsaKeyPair};
 use serde_json::json;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::SystemTime;
 
@@ -75,7 +75,7 @@ fn a_real_registry_asks_for_a_password() {
 /// Everyone who may push can attach signatures, so one that counts is enough, and others do no harm.
 #[test]
 fn signatures_come_with_a_component_of_a_registry() {
-    let Some(registry) = DebianRegistry::start("signatures of a component in a registry", "") else { return };
+    let Some(registry) = start("signatures of a component in a registry", "") else { return };
     let project = Project::new();
     let named = format!("{}/acme/todo", registry.address);
     let key = |name: &str| project.bench.outside().join(name).to_str().unwrap().to_owned();

@@ -6,7 +6,7 @@ use crate::arguments::PushArguments;
 use crate::exit::{CommandResult, Exit, Stop};
 use crate::terminal::{self, visible};
 use glovebox_host::inspect::{Inspection, Manifest};
-use glovebox_plan::config::Config;
+use glovebox_plan::config::{Config, is_plugin_name};
 use glovebox_plan::prepare::admission::read_signatures;
 use glovebox_registry::reference::{Reference, Tag};
 use glovebox_registry::referrers::Attachment;
@@ -19,6 +19,7 @@ pub fn push(arguments: &PushArguments) -> CommandResult {
     let file = shown(&arguments.file);
     let inspection = inspect_bytes(&file, &bytes)?;
     let reference = parse_reference(&arguments.reference)?;
+    refuse_name(&file, &inspection)?;
     let tag = tag(&file, &inspection, &reference)?;
     let imports: Vec<String> = inspection.imports.iter().map(|import| import.name.clone()).collect();
     let component = ComponentInterface { exports: &inspection.exports, imports: &imports, target: None };
@@ -43,6 +44,15 @@ pub fn push(arguments: &PushArguments) -> CommandResult {
     let signed = if signatures.is_some() { ", with its signatures" } else { "" };
     terminal::say(format_args!("{done}{signed}; the component is {}\n", inspection.digest));
     Ok(Exit::Ok)
+}
+
+/// Refuses a plugin whose name no project could use.
+fn refuse_name(file: &str, inspection: &Inspection) -> Result<(), Stop> {
+    let name = inspection.manifest.as_ref().map(|manifest| manifest.name.as_str());
+    let Some(name) = name.filter(|name| !is_plugin_name(name)) else { return Ok(()) };
+    let message = format!("the manifest of `{file}` has the name `{}`, which no project can use", visible::line(name));
+    let help = "two or more words of a-z, 0-9 and `-`, joined by `.`, are expected, such as `acme.review`";
+    Err(Stop::new(Exit::Plugin, message).with_help(help))
 }
 
 /// Returns the tag of the new version. A tag that is not the version in the manifest would be refused by everyone who adds it.
@@ -72,8 +82,18 @@ fn tag(file: &str, inspection: &Inspection, reference: &Reference) -> Result<Tag
 
 /// Returns what the manifest says about the component, in the names of the OCI image specification.
 fn annotations(manifest: &Manifest) -> Annotations {
-    let Manifest { name, version, description, .. } = manifest;
-    let texts = [("title", name), ("version", version), ("description", description)];
+    let Manifest { name, version, description, licenses, source, revision, authors, homepage, .. } = manifest;
+    let text = |text: &Option<String>| text.clone().unwrap_or_default();
+    let texts = [
+        ("title", name.clone()),
+        ("version", version.clone()),
+        ("description", description.clone()),
+        ("licenses", text(licenses)),
+        ("source", text(source)),
+        ("revision", text(revision)),
+        ("authors", text(authors)),
+        ("url", text(homepage)),
+    ];
     let written = texts.into_iter().filter(|(_, text)| !text.is_empty());
-    written.map(|(name, text)| (format!("org.opencontainers.image.{name}"), visible::line(text).into_owned())).collect()
+    written.map(|(name, text)| (format!("org.opencontainers.image.{name}"), visible::line(&text).into_owned())).collect()
 }
