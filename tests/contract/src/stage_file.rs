@@ -155,6 +155,10 @@ impl StageFile {
     /// # Errors
     /// Returns what is wrong, with line and column where the text is not JSON of the schema.
     pub fn parse(text: &str) -> Result<Self, String> {
+        // serde reads a list as the fields in order.
+        if text.trim_start().starts_with('[') {
+            return Err("it is a list, expected a JSON object".to_owned());
+        }
         let file: Self = serde_json::from_str(text).map_err(|problem| problem.to_string())?;
         file.check()?;
         Ok(file)
@@ -266,7 +270,7 @@ mod tests {
         };
         check("", "EOF while parsing");
         check("{", "line 1 column 1");
-        check("[]", "invalid type: sequence");
+        check(" []", "it is a list");
         check("{\"inputs\": {}}", "unknown field `inputs`");
         check("{}", "needs `expect`");
         check("{\"expect\": {}}", "could not fail");
