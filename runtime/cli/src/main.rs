@@ -22,6 +22,7 @@ mod key_files;
 mod patch;
 mod pipeline_file;
 mod plan_diff;
+mod plugin_language;
 mod prepare;
 mod rehearsal;
 mod replaced_file;

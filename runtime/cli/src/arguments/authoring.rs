@@ -1,6 +1,6 @@
 //! The command line of what an author of a plugin needs: `glovebox plugin new`, `build`, `dev`, `wit` and `embed-manifest`.
 
-use crate::authoring::language::{Language, World};
+use crate::plugin_language::{Language, World};
 use clap::Args;
 use std::path::PathBuf;
 

@@ -1,9 +1,9 @@
 //! From the output of a build to the component of a plugin: core modules become components, the manifest is embedded, and what the
 //! manifest says is compared with what the component imports.
 
-use super::language::{Language, World};
 use super::project_file::{PROJECT_FILE, PluginProject};
 use crate::exit::{Exit, Stop};
+use crate::plugin_language::{Language, World};
 use crate::terminal::visible;
 use glovebox_host::component::{LoadError, check_handler};
 use glovebox_host::grants::FileTier;

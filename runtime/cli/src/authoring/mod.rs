@@ -5,7 +5,6 @@
 
 pub mod case;
 pub mod component;
-pub mod language;
 pub mod program;
 pub mod project_file;
 pub mod sdk_files;

@@ -1,9 +1,9 @@
 //! Finds and runs the program that builds a plugin, and says where to get what is missing.
 
-use super::language::Language;
 use super::project_file::Build;
 use crate::drive;
 use crate::exit::{Exit, Stop};
+use crate::plugin_language::Language;
 use crate::terminal::visible;
 use rustix::process::{Pid, Signal, kill_process};
 use std::env;

@@ -2,8 +2,8 @@
 //!
 //! The manifest of the component is made from this file, so that nothing is written twice. Unknown fields are refused.
 
-use super::language::{Language, World};
 use crate::exit::{Exit, Stop};
+use crate::plugin_language::{Language, World};
 use crate::terminal::visible;
 use glovebox_host::grants::Wants;
 use glovebox_host::inspect::Manifest;

@@ -3,8 +3,8 @@
 //! A project needs no clone of this repository: it gets the WIT package, the SDK of its language and, for C, the bindings. In the
 //! templates, `acme.example` stands for the plugin's name and `acme-example` for that of the project.
 
-use super::language::{Language, World};
 use super::sdk_files::{self, SdkFile};
+use crate::plugin_language::{Language, World};
 use std::borrow::Cow;
 
 /// A file of the project: its path and its bytes.

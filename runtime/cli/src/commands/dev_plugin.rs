@@ -6,12 +6,12 @@
 use crate::arguments::DevPluginArguments;
 use crate::authoring::case::{Case, CaseResult, Scratch};
 use crate::authoring::component::BuiltComponent;
-use crate::authoring::language::World;
 use crate::authoring::project_file::PluginProject;
 use crate::commands::build_plugin::component;
 use crate::commands::watch::Watched;
 use crate::drive;
 use crate::exit::{CommandResult, Exit, Stop};
+use crate::plugin_language::World;
 use crate::terminal::{self, visible};
 use std::path::{Path, PathBuf};
 

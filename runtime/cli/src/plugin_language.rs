@@ -1,4 +1,7 @@
 //! The languages in which a plugin can be written, and the worlds of the WIT package that each of them can do.
+//!
+//! To add a language, add it here: the compiler names what else must change in `authoring/`. Then add its templates in
+//! `runtime/cli/templates/`, its tools in `xtask/src/plugin_tools.rs`, its row in `tests/plugin_languages.rs`, and its page in `docs/`.
 
 use clap::ValueEnum;
 use serde::Deserialize;
