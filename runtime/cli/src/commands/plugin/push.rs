@@ -95,5 +95,7 @@ fn annotations(manifest: &Manifest) -> Annotations {
         ("url", text(homepage)),
     ];
     let written = texts.into_iter().filter(|(_, text)| !text.is_empty());
-    written.map(|(name, text)| (format!("org.opencontainers.image.{name}"), visible::line(&text).into_owned())).collect()
+    written
+        .map(|(name, text)| (format!("org.opencontainers.image.{name}"), visible::line(&text).into_owned()))
+        .collect()
 }
