@@ -9,6 +9,12 @@ use glovebox_host::revocation::{INTERVAL, RevocationCheck};
 use std::future::Future;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
+use std::time::{Duration, Instant};
+
+/// Time after which an attempt is looked at less often, because a process that waits for a command should hardly wake.
+const SHORT: Duration = Duration::from_secs(1);
+/// Time between two looks at a longer attempt. The host looks more often while the guest runs.
+const PAUSE: Duration = Duration::from_millis(500);
 
 impl<B> Workbench<B> {
     /// Returns the check of the component that an attempt calls.
@@ -24,8 +30,10 @@ impl<B> Workbench<B> {
 /// that is shorter than [`INTERVAL`] is not looked at.
 pub(super) async fn stop_if_revoked<T>(check: &RevocationCheck, stop: &AtomicBool, made: impl Future<Output = T>) -> T {
     tokio::pin!(made);
+    let begin = Instant::now();
     loop {
-        if let Ok(made) = tokio::time::timeout(INTERVAL, &mut made).await {
+        let pause = if begin.elapsed() < SHORT { INTERVAL } else { PAUSE };
+        if let Ok(made) = tokio::time::timeout(pause, &mut made).await {
             return made;
         }
         if check.look_if_due().is_some() {
@@ -39,7 +47,6 @@ pub(super) async fn stop_if_revoked<T>(check: &RevocationCheck, stop: &AtomicBoo
 mod tests {
     use super::*;
     use std::sync::atomic::Ordering;
-    use std::time::Duration;
 
     #[tokio::test]
     async fn an_attempt_is_asked_to_stop_once_its_component_is_revoked() {
