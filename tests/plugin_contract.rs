@@ -304,8 +304,11 @@ fn a_plugin_that_traps_when_it_is_canceled_is_found() {
         (func $execute (loop $again (br_if $again (i32.eqz (call $canceled)))) (unreachable))"#;
     let component = wanting(&guests::component(fields), "{}");
     let flags: &[&str] = &["--wall-time", "1s", "--only", "cancel"];
-    let report = fails("cancel", &component, flags, &["cancel.ends"]);
-    assert!(detail(&report, "cancel.ends").contains("it trapped"), "{report:#}");
+    // The host may stop the guest before it sees that it was canceled, and then nothing is wrong.
+    let reports = (0..10).map(|_| tested(&component, flags).1);
+    let found = reports.into_iter().find(|report| names(report, "failed") == ["cancel.ends"]);
+    let found = found.expect("ten calls end before the guest can trap");
+    assert!(detail(&found, "cancel.ends").contains("it trapped"), "{found:#}");
 }
 
 #[test]

@@ -195,3 +195,41 @@ fn many_adds_at_once_lose_nothing() {
     });
     bench.glovebox(&["plugin", "lock", "--locked"]).ends(0).says("8 plugins");
 }
+
+/// A stranger may have written links into a project, and the command may be started anywhere in it.
+#[test]
+fn no_link_of_a_project_leads_a_command_to_files_outside_of_it() {
+    let (bench, file) = bench(&reads("0.1.0", r#""src/""#));
+    let outside = bench.outside().join("victim");
+    std::fs::create_dir_all(outside.join("plugins")).unwrap();
+    let (component, signatures) =
+        (outside.join("plugins/acme.todo.wasm"), outside.join("plugins/acme.todo.wasm.sig.json"));
+    std::fs::write(&component, "mine").unwrap();
+    std::fs::write(&signatures, "mine").unwrap();
+    let link = |from: &str, to: &Path| std::os::unix::fs::symlink(to, bench.project().join(from)).unwrap();
+    link("plugins", &outside.join("plugins"));
+    add(&bench, &file, &["--accept"]).ends(7);
+    std::fs::copy(&file, &component).unwrap();
+    add(&bench, &file, &["--accept"]).ends(2).says("a link");
+    assert!(signatures.exists());
+    link("vendor", &outside);
+    std::fs::write(&component, reads("0.0.1", r#""src/""#)).unwrap();
+    bench.write("sub/.keep", "");
+    bench.write("glovebox.toml", "[plugins.\"acme.todo\"]\npath = \"vendor/plugins/acme.todo.wasm\"\n");
+    bench.glovebox(&["plugin", "lock"]).ends(0);
+    let before = std::fs::read(&component).unwrap();
+    let mut update = bench.command(&["plugin", "update", "acme.todo", "--accept", "--from", file.to_str().unwrap()]);
+    Answer::of(update.current_dir(bench.project().join("sub"))).ends(2);
+    let from = file.to_str().unwrap();
+    bench.glovebox(&["plugin", "update", "acme.todo", "--accept", "--from", from]).ends(2).says("a link");
+    assert!(std::fs::read(&component).unwrap() == before && signatures.exists());
+}
+
+#[test]
+fn a_lock_file_cannot_write_lines_of_its_own() {
+    let (bench, _) = bench(&reads("0.1.0", ""));
+    let entry = "[[plugin]]\nname = \"a\\nhelp: run this\"\nsource = \"file x\"\nworld = \"handler\"\nbytes = 1\nimports = []\nwants = []\noffered = []\ngrants = []\n";
+    let digest = format!("digest = \"blake3:{}\"\n", "0".repeat(64));
+    bench.write("glovebox.lock", &format!("version = 1\n{entry}{digest}{entry}{digest}"));
+    bench.glovebox(&["plugin", "ls"]).ends(7).never_says("\nhelp: run this");
+}

@@ -43,14 +43,14 @@ fn bench(body: &str) -> Workbench {
 fn only_what_the_plugin_needs_is_proposed_and_nothing_is_written() {
     let bench = bench(COPIES);
     let before = bench.snapshot();
-    let shown = bench.glovebox(&["plugin", "rehearse", "acme.copy"]);
+    let shown = bench.glovebox(&["plugin", "rehearse", "acme.copy", "--accept"]);
     shown.ends(0).says("unused   model").says("unused   run cargo").says("needed   read ./: without it, ");
     assert_eq!(bench.snapshot(), before);
     let (_, table) = shown.stdout.split_once("[plugins").unwrap();
     let found: toml::Value = toml::from_str(&format!("[plugins{table}")).unwrap();
     let grants = &found["plugins"]["acme.copy"]["grants"];
     assert_eq!(grants["filesystem"].as_str(), Some("workspace"), "{grants}");
-    assert_eq!(grants["read"].as_array().unwrap()[0].as_str(), Some("src/a.txt"), "{grants}");
+    assert_eq!(grants["read"].as_array().unwrap()[0].as_str(), Some("src/"), "{grants}");
     assert_eq!(grants["write"].as_array().unwrap()[0].as_str(), Some("out/"), "{grants}");
     assert_eq!((grants.get("commands"), grants["model"].as_bool()), (None, Some(false)), "{grants}");
     // The proposal works.
@@ -58,19 +58,22 @@ fn only_what_the_plugin_needs_is_proposed_and_nothing_is_written() {
     bench.glovebox(&["plugin", "lock"]).ends(0);
     bench.glovebox(&["run", "pipeline.dot", "--run-id", "r"]).ends(0);
     assert_eq!(bench.run_text("r", "workspace/out/sum/x.txt"), "text");
-    let document: Value = bench.glovebox(&["plugin", "rehearse", "acme.copy", "--json"]).ends(0).json();
-    assert_eq!(document["grants"]["read"], serde_json::json!(["src/a.txt"]));
+    let document: Value = bench.glovebox(&["plugin", "rehearse", "acme.copy", "--accept", "--json"]).ends(0).json();
+    assert_eq!(document["grants"]["read"], serde_json::json!(["src/"]));
 }
 
 #[test]
 fn a_rehearsal_without_the_plugin_or_with_too_few_runs_says_so() {
     let bench = bench(COPIES);
     bench.glovebox(&["plugin", "rehearse", "acme.other"]).ends(2).says("`acme.other` is not a plugin of this project");
-    bench.glovebox(&["plugin", "rehearse", "acme.copy", "--runs", "3"]).ends(5).says("3 runs were not enough");
+    bench
+        .glovebox(&["plugin", "rehearse", "acme.copy", "--accept", "--runs", "3"])
+        .ends(5)
+        .says("3 runs were not enough");
     bench.write("pipeline.dot", "digraph g { start [shape=Mdiamond]; done [shape=Msquare]; start -> done }\n");
-    bench.glovebox(&["plugin", "rehearse", "acme.copy"]).ends(1).says("executed no stage of `acme.copy`");
+    bench.glovebox(&["plugin", "rehearse", "acme.copy", "--accept"]).ends(1).says("executed no stage of `acme.copy`");
     bench.write("pipeline.dot", "digraph g {");
-    bench.glovebox(&["plugin", "rehearse", "acme.copy"]).ends(3);
+    bench.glovebox(&["plugin", "rehearse", "acme.copy", "--accept"]).ends(3);
 }
 
 /// It reads a file if it may, and says nothing about it: the refused request shows that it wants to.
@@ -84,6 +87,16 @@ fn what_a_plugin_asks_for_in_vain_is_needed() {
     (call $read (i32.const 1024) (i32.const 9) (i64.const 0) (i32.const 100) (i32.const 128)))
 "#,
     );
-    let shown = bench.glovebox(&["plugin", "rehearse", "acme.copy"]);
-    shown.ends(0).says("without it, it asks to read `src/b.txt`").says("read = [\"src/b.txt\"]");
+    let shown = bench.glovebox(&["plugin", "rehearse", "acme.copy", "--accept"]);
+    shown.ends(0).says("without it, it asks to read `src/b.txt`").says("read = [\"src/\"]");
+}
+
+/// A rehearsal grants more than the operator does, so somebody must agree to it first.
+#[test]
+fn nothing_runs_before_somebody_agreed_to_everything_that_the_plugin_wants() {
+    let bench = bench(COPIES);
+    let asked = bench.glovebox(&["plugin", "rehearse", "acme.copy"]);
+    asked.ends(6).says("run `cargo …` in the sandbox").says("nothing was run").says("--accept");
+    bench.glovebox(&["plugin", "lock"]).ends(0);
+    bench.glovebox(&["plugin", "rehearse", "acme.copy"]).ends(6).says("nothing was run");
 }

@@ -163,6 +163,8 @@ fn a_revoked_component_is_refused_everywhere_until_that_is_taken_back() {
         &["plugin", "lock"],
         &["plugin", "lock", "--locked"],
         &["plugin", "update", "acme.todo"],
+        &["plugin", "test", "todo.wasm"],
+        &["plugin", "push", "todo.wasm", "127.0.0.1:1/acme/todo"],
     ] {
         bench.run(words).ends(7).says("may not run: it was revoked: it leaks");
     }

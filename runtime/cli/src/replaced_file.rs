@@ -17,9 +17,14 @@ use std::path::{Component, Path, PathBuf};
 /// regular file, including a symbolic link: a project may have created the link, and it may lead to any file of the
 /// user. For the same reason a link is refused as the folder, and as any folder below the current one.
 pub fn put(file: &Path, content: impl AsRef<[u8]>) -> Result<(), Stop> {
+    put_below(Path::new("."), file, content)
+}
+
+/// As [`put`], but refuses a link as any folder below `root` too, wherever the command was started.
+pub fn put_below(root: &Path, file: &Path, content: impl AsRef<[u8]>) -> Result<(), Stop> {
     let failed = |error: io::Error| Stop::io(format!("write `{}`", file.display()), &error);
     let name = file.file_name().ok_or_else(|| refused(file, "not a file"))?;
-    let folder = match Folder::without_links(file.parent().unwrap_or(Path::new(""))) {
+    let folder = match Folder::without_links(root, file.parent().unwrap_or(Path::new(""))) {
         Ok(folder) => folder,
         Err(FolderError::Link(link)) => return Err(refused(&link, "a link")),
         Err(FolderError::System(error)) => return Err(failed(error.into())),
@@ -34,6 +39,21 @@ pub fn put(file: &Path, content: impl AsRef<[u8]>) -> Result<(), Stop> {
         Err(error) => return Err(failed(error.into())),
     };
     folder.replace(name, content.as_ref(), before.as_ref(), FOR_OTHERS).map_err(failed)
+}
+
+/// Removes a file, if it exists. Refuses a link as any folder below `root`, and removes a link instead of its target.
+pub fn remove_below(root: &Path, file: &Path) -> Result<(), Stop> {
+    let failed = |error: io::Error| Stop::io(format!("remove `{}`", file.display()), &error);
+    let name = file.file_name().ok_or_else(|| refused(file, "not a file"))?;
+    let removed = match Folder::without_links(root, file.parent().unwrap_or(Path::new(""))) {
+        Ok(folder) => unlinkat(&folder.0, name, AtFlags::empty()),
+        Err(FolderError::Link(link)) => return Err(refused(&link, "a link")),
+        Err(FolderError::System(error)) => Err(error),
+    };
+    match removed {
+        Ok(()) | Err(Errno::NOENT) => Ok(()),
+        Err(error) => Err(failed(error.into())),
+    }
 }
 
 fn refused(path: &Path, what: &str) -> Stop {
@@ -95,10 +115,11 @@ enum FolderError {
 
 impl Folder {
     /// Opens a folder and refuses symbolic links that a project may have created: every folder of the path below the
-    /// current folder, and the last folder wherever it is. Links above the current folder belong to the user and are
+    /// current folder or below `root`, and the last folder wherever it is. Links above them belong to the user and are
     /// followed.
-    fn without_links(path: &Path) -> Result<Self, FolderError> {
+    fn without_links(root: &Path, path: &Path) -> Result<Self, FolderError> {
         let here = openat(CWD, ".", FOLDER, Mode::empty()).map_err(FolderError::System)?;
+        let root = openat(CWD, root, FOLDER, Mode::empty()).map_err(FolderError::System)?;
         let mut is_below = path.is_relative();
         let mut folder =
             openat(CWD, if is_below { "." } else { "/" }, FOLDER, Mode::empty()).map_err(FolderError::System)?;
@@ -116,7 +137,8 @@ impl Folder {
                     .is_ok_and(|found| FileType::from_raw_mode(found.st_mode) == FileType::Symlink);
                 if is_guarded && is_link { FolderError::Link(passed.clone()) } else { FolderError::System(error) }
             })?;
-            is_below = is_below || is_same(&folder, &here).map_err(FolderError::System)?;
+            let is_guard = |guard: &OwnedFd| is_same(&folder, guard).map_err(FolderError::System);
+            is_below = is_below || is_guard(&here)? || is_guard(&root)?;
         }
         Ok(Self(folder))
     }

@@ -119,7 +119,7 @@ impl Lock {
         let mut plugins = BTreeMap::new();
         for plugin in file.plugins {
             if let Some(twice) = plugins.insert(plugin.name.clone(), plugin) {
-                return Err(LockError::Duplicate(twice.name));
+                return Err(LockError::Duplicate(glovebox_names::visible::line(&twice.name).into_owned()));
             }
         }
         Ok(Lock { plugins })

@@ -90,11 +90,12 @@ impl Client {
         })
     }
 
-    /// Returns the artifacts of a type that are attached to a manifest. Nothing says that their authors may attach them.
+    /// Returns the artifacts of a type that are attached to a manifest, at most [`REFERRERS_MAX`]. Nothing says that their authors may
+    /// attach them. Entries that are malformed, missing or too large are left out.
     ///
     /// # Errors
     ///
-    /// The registry cannot be used, or an artifact is malformed or too large, or there are too many.
+    /// The registry cannot be used, or its list is malformed.
     pub fn referrers(
         &self,
         repository: &Repository,
@@ -103,20 +104,19 @@ impl Client {
     ) -> Result<Vec<Referrer>, RegistryError> {
         let mut session = self.session(repository, Right::Pull);
         self.runtime.block_on(async {
-            let host = session.host();
             let listed = list(&mut session, subject).await?;
             let of_type = listed.iter().filter(|entry| entry.artifact_type.as_deref() == Some(artifact_type));
-            let digests = of_type.map(|entry| entry.digest.parse());
-            let mut digests: Vec<Sha256Digest> =
-                digests.collect::<Result<_, _>>().map_err(|error| RegistryError::malformed(&host, INDEX, error))?;
+            let mut digests: Vec<Sha256Digest> = of_type.filter_map(|entry| entry.digest.parse().ok()).collect();
             digests.sort_unstable();
             digests.dedup();
-            if digests.len() > REFERRERS_MAX {
-                return Err(RegistryError::answer(host, Fault::TooMany { what: "referrers", max: REFERRERS_MAX }));
-            }
             let mut found = Vec::new();
-            for digest in digests {
-                found.extend(read(&mut session, digest, subject, artifact_type).await?);
+            for digest in digests.into_iter().take(REFERRERS_MAX) {
+                match read(&mut session, digest, subject, artifact_type).await {
+                    Ok(referrer) => found.extend(referrer),
+                    Err(error @ RegistryError::Unreachable { .. }) => return Err(error),
+                    // Everyone who may push can add an entry, and a bad one must not hide the good ones.
+                    Err(_) => {}
+                }
             }
             Ok(found)
         })

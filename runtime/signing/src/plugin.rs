@@ -145,6 +145,16 @@ impl Signatures {
         self.0.named_keys()
     }
 
+    /// Checks that the statement is about this plugin. No signature is checked, so this is for the author of the statement.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the statement is about another plugin, another version or other bytes.
+    pub fn require_about(&self, plugin: &PluginIdentity) -> Result<(), SignatureFault> {
+        let (payload, _) = self.0.verify(std::iter::empty())?;
+        PluginStatement::read(payload)?.require(plugin)
+    }
+
     /// Returns the positions of the keys that signed this plugin. Empty if the signatures name none of the keys.
     ///
     /// # Errors

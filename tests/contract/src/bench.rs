@@ -205,7 +205,7 @@ impl<'r> Bench<'r> {
         };
         let log = Arc::new(log);
         let call = Call {
-            input: plan.stage.stage_input(self.name(), &plan.grants),
+            input: plan.stage.stage_input(self.name(), &plan.grants, self.inspection.manifest.as_ref()),
             tier: plan.grants.filesystem,
             files: files.setting(plan.grants.filesystem),
             commands: commands.as_ref().map(CallCommands::setting),

@@ -6,6 +6,7 @@
 
 use glovebox_host::grants::Grants;
 use glovebox_host::input::{OutgoingEdge, StageInput};
+use glovebox_host::inspect::Manifest;
 use glovebox_host::llm::Script;
 use glovebox_record::path::ScopePath;
 use glovebox_record::scope::Entry;
@@ -209,9 +210,13 @@ impl StageFile {
         NodeId::from(self.input.node.as_str())
     }
 
-    /// Returns the input in the types of the host.
-    pub(crate) fn stage_input(&self, name: &str, grants: &Grants) -> StageInput {
-        let input = self.input.clone();
+    /// Returns the input in the types of the host. As in a run, attributes that are not there have the defaults of the manifest.
+    pub(crate) fn stage_input(&self, name: &str, grants: &Grants, manifest: Option<&Manifest>) -> StageInput {
+        let mut input = self.input.clone();
+        let defaults = manifest
+            .into_iter()
+            .flat_map(|manifest| manifest.defaults(|name| self.input.attributes.contains_key(name)));
+        input.attributes.extend(defaults.map(|(name, value)| (name.to_owned(), value.to_owned())));
         let node = self.node();
         StageInput {
             run: "plugin-test".into(),
@@ -296,7 +301,7 @@ mod tests {
             "grants": {"filesystem": "workspace", "write": ["out/"], "commands": ["cargo test"]},
             "expect": {"status": "success"}}"#;
         let file = StageFile::parse_case(text).unwrap();
-        let input = file.stage_input("acme.x", file.grants.as_ref().unwrap());
+        let input = file.stage_input("acme.x", file.grants.as_ref().unwrap(), None);
         assert_eq!((input.handler_type.as_str(), input.prompt.as_deref()), ("acme.x", Some("p")));
         assert_eq!(input.attributes, [("a".to_owned(), "b".to_owned())]);
         assert_eq!((input.outgoing[0].label.as_str(), input.write_paths[0].to_string().as_str()), ("yes", "out/"));

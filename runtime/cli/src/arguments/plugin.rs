@@ -173,6 +173,9 @@ pub struct RehearseArguments {
     /// Ask the models of the project in each run; default: answers are simulated
     #[arg(long)]
     pub ask_models: bool,
+    /// Agree that the plugin runs with everything that it wants; needed unless glovebox.lock has these bytes and all of it
+    #[arg(long)]
+    pub accept: bool,
     /// Maximum number of runs
     #[arg(long = "runs", value_name = "N", default_value_t = 200)]
     pub runs_max: usize,

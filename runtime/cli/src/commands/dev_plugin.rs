@@ -77,7 +77,9 @@ fn case_folders(cases: &Path) -> Result<Vec<PathBuf>, Stop> {
     let mut folders: Vec<PathBuf> = entries.flatten().map(|entry| entry.path()).filter(|path| path.is_dir()).collect();
     folders.sort();
     match folders.is_empty() {
-        true => Err(Stop::new(Exit::Usage, format!("there are no cases in `{shown}`"))),
+        true => Err(Stop::new(Exit::Usage, format!("there are no cases in `{shown}`")).with_help(
+            "a case is a folder with `case.toml`; files `NAME.json` are cases of `glovebox plugin test --cases`",
+        )),
         false => Ok(folders),
     }
 }

@@ -273,7 +273,7 @@ mod tests {
             assert!(error.contains(expected), "{declared}: {error}");
         };
         check("type = 'text'", "`type` is `text`, expected `string`");
-        check("type = \"a\\u001bb\"", "`type` is `a\\u{1b}b`");
+        check("type = \"a\\u001bb\"", "`type` is `a\\x1bb`");
         check("doc = 'x'", "missing field `type`");
         check("type = 'string'\nhint = 'x'", "unknown field `hint`");
         check("type = 'string'\nmin = 1", "`min` and `max` belong to the type `integer`");

@@ -56,6 +56,16 @@ pub struct Manifest {
     pub attributes: Option<BTreeMap<String, AttributeSchema>>,
 }
 
+impl Manifest {
+    /// Returns the value of each declared attribute that has a default and that a stage does not have.
+    pub fn defaults(&self, has: impl Fn(&str) -> bool) -> impl Iterator<Item = (&str, &str)> {
+        self.attributes.iter().flatten().filter_map(move |(name, schema)| {
+            let default = schema.default.as_deref()?;
+            (!has(name)).then_some((name.as_str(), default))
+        })
+    }
+}
+
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct ManifestText {
@@ -142,6 +152,9 @@ impl Manifest {
         }
         if let Some(docs) = &self.docs {
             check_text("docs", docs, DOCS_BYTES_MAX, |c| matches!(c, '\n' | '\t'))?;
+        }
+        for command in &self.wants.commands {
+            check_text("wants.commands", command, TEXT_BYTES_MAX, |_| false)?;
         }
         check_attributes(self.attributes.iter().flat_map(BTreeMap::keys))?;
         Ok(self)

@@ -55,11 +55,7 @@ pub fn declared_by_glovebox(manifest: &Manifest) -> Option<&str> {
 
 /// Returns the value that a node gets for each declared attribute that it does not have.
 pub fn defaults<'m>(node: &Node, manifest: Option<&'m Manifest>) -> impl Iterator<Item = (&'m str, &'m str)> {
-    let schemas = manifest.and_then(|manifest| manifest.attributes.as_ref());
-    schemas.into_iter().flatten().filter_map(|(name, schema)| {
-        let default = schema.default.as_deref()?;
-        (!node.attributes.contains_key(Key::new(name))).then_some((name.as_str(), default))
-    })
+    manifest.into_iter().flat_map(|manifest| manifest.defaults(|name| node.attributes.contains_key(Key::new(name))))
 }
 
 fn missing(node: &Node, plugin: &str, schemas: &Schemas) -> Option<Diagnostic> {

@@ -18,7 +18,8 @@ const WANTS: [Want; 3] = [
     Want { name: "model = true", interfaces: &["glovebox:plugin/llm"], is_wanted: |wants| wants.model },
     Want {
         name: "filesystem",
-        interfaces: &["glovebox:plugin/files", "wasi:filesystem/types"],
+        // Commands read what the plugin is granted, even if it reads no file itself.
+        interfaces: &["glovebox:plugin/files", "glovebox:plugin/exec", "wasi:filesystem/types"],
         is_wanted: |wants| wants.filesystem != FileTier::None,
     },
 ];

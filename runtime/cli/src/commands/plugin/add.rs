@@ -55,7 +55,7 @@ pub fn add(arguments: &AddArguments) -> CommandResult {
         let help = format!("if it may do this, repeat with `--digest {} --accept`", plugin.digest);
         return Err(Stop::new(Exit::Policy, message).with_help(help));
     }
-    place.install(&found.bytes, signatures.as_deref())?;
+    place.install(&project.config_dir, &found.bytes, signatures.as_deref())?;
     let mut lock = Lock { plugins: project.lock.plugins.clone() };
     lock.plugins.insert(name.clone(), plugin);
     editing.write_lock(&lock)?;
@@ -135,7 +135,7 @@ impl Place {
         }
     }
 
-    fn install(&self, bytes: &[u8], signatures: Option<&[u8]>) -> Result<(), Stop> {
+    fn install(&self, root: &Path, bytes: &[u8], signatures: Option<&[u8]>) -> Result<(), Stop> {
         let file = match self {
             Self::File(_) => return Ok(()),
             Self::Copy(_, file) => file,
@@ -143,7 +143,7 @@ impl Place {
         };
         let folder = file.parent().unwrap_or(file);
         match regular_file::read(file, Links::Within(folder), bytes.len() as u64) {
-            Ok(found) if found == bytes => return signature::install(signatures, file),
+            Ok(found) if found == bytes => return signature::install(root, signatures, file),
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => {}
             _ => {
                 let message = format!("`{}` exists with other bytes: nothing was written", file.display());
@@ -153,8 +153,8 @@ impl Place {
             }
         }
         std::fs::create_dir_all(folder).map_err(|error| Stop::io(format!("create `{}`", folder.display()), &error))?;
-        replaced_file::put(file, bytes)?;
-        signature::install(signatures, file)
+        replaced_file::put_below(root, file, bytes)?;
+        signature::install(root, signatures, file)
     }
 }
 

@@ -76,7 +76,7 @@ impl Editing {
     /// Replaces `glovebox.toml`. If the text is not a valid configuration, returns an error and writes nothing.
     pub fn write_config(&self, text: &str) -> Result<(), Stop> {
         parse_config(text)?;
-        replaced_file::put(&self.project.config_dir.join(CONFIG_FILE_NAME), text)
+        replaced_file::put_below(&self.project.config_dir, &self.project.config_dir.join(CONFIG_FILE_NAME), text)
     }
 }
 

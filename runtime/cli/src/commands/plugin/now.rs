@@ -30,7 +30,7 @@ pub struct PluginNow<'a> {
 
 impl PluginNow<'_> {
     /// Adds the key that signed the component in a file, or why the component is refused.
-    fn checked(mut self, project: &Project, entry: &ConfigEntry<'_>, component: ProjectComponent) -> Self {
+    pub fn checked(mut self, project: &Project, entry: &ConfigEntry<'_>, component: ProjectComponent) -> Self {
         let ProjectComponent { bytes, inspection } = component;
         let signatures = plugin_bytes::signatures(project, entry.name, &entry.source);
         let signatures = signatures.map(|found| found.into_iter().collect());

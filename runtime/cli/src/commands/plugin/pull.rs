@@ -1,5 +1,6 @@
 //! `glovebox plugin pull`: fetches the plugins that the lock file names into the store. The project is not changed.
 
+use super::now::{ConfigEntry, plugin_now};
 use super::source::PluginSource;
 use super::{inspect_bytes, registries, signature};
 use crate::arguments::PullArguments;
@@ -8,7 +9,6 @@ use crate::prepare;
 use crate::terminal::{self, counted, visible};
 use glovebox_plan::config::ComponentSource;
 use glovebox_plan::lock::LockedPlugin;
-use glovebox_plan::prepare::admission::signatures_file;
 use glovebox_plan::prepare::project::Project;
 use glovebox_record::Digest;
 use glovebox_registry::reference::Reference;
@@ -21,7 +21,7 @@ pub fn pull(arguments: &PullArguments) -> CommandResult {
     let mut fetched = 0;
     for (locked, reference) in &wanted {
         let bytes_max = project.config.component_bytes(&locked.name);
-        let wants_signatures = project.trust.is_some() && !signatures_file(&store.file(locked.digest)).exists();
+        let wants_signatures = project.trust.is_some() && !is_signed(&project, locked);
         if store.has(locked.digest, bytes_max) && !wants_signatures {
             continue;
         }
@@ -71,4 +71,15 @@ fn wanted<'a>(project: &'a Project, name: Option<&str>) -> Result<Vec<(&'a Locke
         }
     }
     Ok(wanted)
+}
+
+/// Returns true if the signatures in the store are those that the project requires. Another project may have stored other ones.
+fn is_signed(project: &Project, locked: &LockedPlugin) -> bool {
+    let Some(entry) = project.config.plugins.get(&locked.name) else { return false };
+    let component = ConfigEntry::plugin(&locked.name, entry).read(project);
+    let now = component.and_then(|component| {
+        let now = plugin_now(project, &locked.name, entry, &component.inspection)?;
+        Ok(now.checked(project, &ConfigEntry::plugin(&locked.name, entry), component))
+    });
+    now.is_ok_and(|now| now.refused.is_none())
 }

@@ -1,7 +1,7 @@
 //! `glovebox plugin push`: publishes a component in a registry, in the format that `wkg` reads.
 
 use super::registries::{self, parse_reference, parse_version};
-use super::{inspect_bytes, read_bytes, shown};
+use super::{inspect_bytes, read_bytes, shown, signature};
 use crate::arguments::PushArguments;
 use crate::exit::{CommandResult, Exit, Stop};
 use crate::terminal::{self, visible};
@@ -11,13 +11,14 @@ use glovebox_plan::prepare::admission::read_signatures;
 use glovebox_registry::reference::{Reference, Tag};
 use glovebox_registry::referrers::Attachment;
 use glovebox_registry::{Annotations, ComponentInterface};
-use glovebox_signing::plugin::{MEDIA_TYPE, Signatures};
+use glovebox_signing::plugin::{MEDIA_TYPE, PluginIdentity, SignatureFault, Signatures};
 
 /// Pushes a component as the version of its manifest.
 pub fn push(arguments: &PushArguments) -> CommandResult {
     let bytes = read_bytes(&arguments.file, Config::default().component_bytes(""))?;
     let file = shown(&arguments.file);
     let inspection = inspect_bytes(&file, &bytes)?;
+    signature::refuse_revoked_here(&inspection)?;
     let reference = parse_reference(&arguments.reference)?;
     refuse_name(&file, &inspection)?;
     let tag = tag(&file, &inspection, &reference)?;
@@ -26,10 +27,16 @@ pub fn push(arguments: &PushArguments) -> CommandResult {
     let annotations = inspection.manifest.as_ref().map(annotations).unwrap_or_default();
     let signatures = read_signatures(&arguments.file)
         .map_err(|reason| Stop::new(Exit::Plugin, format!("the signatures of `{file}` cannot be read: {reason}")))?;
-    if let Some(bytes) = &signatures {
-        Signatures::read(bytes).map_err(|fault| {
-            Stop::new(Exit::Plugin, format!("the file of signatures of `{file}` is not one: {fault}"))
-                .with_help("sign the component again: `glovebox plugin sign FILE --key KEY`")
+    if let Some(signatures) = &signatures {
+        refuse_other_signatures(signatures, &bytes, &inspection).map_err(|fault| {
+            Stop::new(
+                Exit::Plugin,
+                format!(
+                    "the signatures beside `{file}` are not those of this component: {}",
+                    visible::line(&fault.to_string())
+                ),
+            )
+            .with_help("sign the component again: `glovebox plugin sign FILE --key KEY`")
         })?;
     }
     let client = registries::client()?;
@@ -53,6 +60,13 @@ fn refuse_name(file: &str, inspection: &Inspection) -> Result<(), Stop> {
     let message = format!("the manifest of `{file}` has the name `{}`, which no project can use", visible::line(name));
     let help = "two or more words of a-z, 0-9 and `-`, joined by `.`, are expected, such as `acme.review`";
     Err(Stop::new(Exit::Plugin, message).with_help(help))
+}
+
+/// Refuses signatures of other bytes: nobody who requires a signature could use the version, and a version cannot be replaced.
+fn refuse_other_signatures(signatures: &[u8], component: &[u8], inspection: &Inspection) -> Result<(), SignatureFault> {
+    let read = Signatures::read(signatures)?;
+    let Some(manifest) = &inspection.manifest else { return Ok(()) };
+    read.require_about(&PluginIdentity::new(&manifest.name, Some(manifest.version.clone()), component))
 }
 
 /// Returns the tag of the new version. A tag that is not the version in the manifest would be refused by everyone who adds it.

@@ -1,9 +1,10 @@
 //! Registries, as the commands of plugins use them.
 
-use super::signature;
 use crate::exit::{Exit, Stop};
+use crate::replaced_file;
 use crate::terminal::visible;
 use glovebox_plan::components::ReadProblem;
+use glovebox_plan::prepare::admission::signatures_file;
 use glovebox_plan::prepare::plugin_bytes;
 use glovebox_registry::client::Client;
 use glovebox_registry::credential::CredentialPlaces;
@@ -29,7 +30,10 @@ pub fn store() -> Result<Store, Stop> {
 pub fn put(bytes: &[u8], signatures: Option<&[u8]>) -> Result<(), Stop> {
     let store = store()?;
     match store.put(bytes) {
-        Ok(digest) => signatures.map_or(Ok(()), |found| signature::install(Some(found), &store.file(digest))),
+        Ok(digest) => signatures.map_or(Ok(()), |found| {
+            // The folder is the user's own, and may be reached through a link.
+            replaced_file::put(&signatures_file(&store.file(digest)), found)
+        }),
         Err(StoreError::Io { file, source }) => {
             Err(Stop::io(format!("write `{}`", visible::line(&file.to_string_lossy())), &source))
         }

@@ -3,6 +3,7 @@
 //! The pipeline runs again and again, each time with other grants of the plugin. The runs are stored in a temporary folder, and
 //! nothing in the project is written.
 
+use super::add::terms;
 use super::now;
 use crate::arguments::{RehearseArguments, RunArguments};
 use crate::commands::run;
@@ -20,14 +21,15 @@ use glovebox_host::inspect::Inspection;
 use glovebox_pipeline::ir::Role;
 use glovebox_plan::config::{ComponentSource, PluginEntry};
 use glovebox_plan::lock::LockedPlugin;
+use glovebox_plan::lock::growth::growth;
 use glovebox_plan::lock::line::{Line, grant_lines};
 use glovebox_plan::lock::wants::wanted;
 use glovebox_plan::prepare::component_host::ComponentHost;
 use glovebox_plan::prepare::project::Project;
 use glovebox_plan::prepare::source;
-use glovebox_record::FailureClass;
 use glovebox_record::path::ScopePath;
 use glovebox_record::scope::Entry;
+use glovebox_record::{FailureClass, LimitSettings};
 use serde::Serialize;
 use std::collections::BTreeSet;
 use std::ffi::{OsStr, OsString};
@@ -45,9 +47,9 @@ pub fn rehearse(arguments: &RehearseArguments) -> CommandResult {
     let name = arguments.name.as_str();
     let entry = project.config.plugins.get(name).cloned().ok_or_else(|| now::unknown(name))?;
     let inspection = now::ConfigEntry::plugin(name, &entry).read(&project)?.inspection;
-    let wants = wanted(&inspection, Some(&entry));
     let mut stage = Stage::new(arguments, &project, entry, inspection)?;
-    let lines = lines(&wants);
+    stage.require_agreement(&project)?;
+    let lines = stage.wants();
     let base = stage
         .run(&lines)?
         .map_err(|stop| stop.with_help("a rehearsal begins with everything that the plugin wants"))?;
@@ -67,8 +69,8 @@ pub fn rehearse(arguments: &RehearseArguments) -> CommandResult {
             return Err(Stop::new(Exit::Budget, message).with_help("allow more with `--runs N`"));
         }
     };
-    let grants = grants(&found.kept);
-    let report = Report { name, source: &stage.entry.source, runs: stage.runs, found: &found, grants: &grants };
+    let grants = Grants { limits: stage.limits(), ..grants(&found.kept) };
+    let report = Report { name, entry: &stage.entry, runs: stage.runs, found: &found, grants: &grants };
     match arguments.json {
         true => terminal::print_json(&report.document())?,
         false => terminal::print(report.text()?),
@@ -131,13 +133,39 @@ impl<'a> Stage<'a> {
         })
     }
 
+    /// Requires that the reader agrees to the bytes and to everything that the plugin wants, because the first runs grant it.
+    fn require_agreement(&self, project: &Project) -> Result<(), Stop> {
+        let name = &self.arguments.name;
+        let locked = project.lock.plugins.get(name);
+        let entry = PluginEntry { grants: Some(grants(&self.wants())), ..self.entry.clone() };
+        let now = LockedPlugin::for_plugin(name, &entry, locked, &self.inspection);
+        let is_agreed = locked.is_some_and(|locked| locked.digest == now.digest && growth(locked, &now).is_empty());
+        if self.arguments.accept || is_agreed {
+            return Ok(());
+        }
+        terminal::print(terms(&now));
+        let message = format!("a rehearsal grants `{}` everything that it wants: nothing was run", visible::line(name));
+        Err(Stop::new(Exit::Policy, message).with_help("if it may do this in the sandbox, repeat with `--accept`"))
+    }
+
+    /// Returns everything that the plugin wants.
+    fn wants(&self) -> Vec<Line> {
+        lines(&wanted(&self.inspection, Some(&self.entry)))
+    }
+
+    /// Returns the limits that the operator wrote. A rehearsal does not change them.
+    fn limits(&self) -> LimitSettings {
+        self.entry.grants.as_ref().map(|grants| grants.limits.clone()).unwrap_or_default()
+    }
+
     /// Runs the pipeline with these grants of the plugin. The inner error is that of a run that these grants make impossible.
     fn run(&mut self, grants_of: &[Line]) -> Result<Result<Facts, Stop>, Stop> {
         self.runs += 1;
         let folder = self.folder.path().join(self.runs.to_string());
         let run = self.run_arguments(&folder)?;
         let inputs = source::inputs(&self.arguments.project.inputs);
-        let silence = Silence::begin();
+        // The first run says what every run says, such as warnings of open access.
+        let silence = (self.runs > 1).then(Silence::begin);
         let (source, mut project) = prepare::read_pipeline(&self.host, &self.file, &inputs, &run.project.workdir)?;
         self.agree(&mut project, grants(grants_of));
         let finished = match run::execute(&self.host, &run, &source, &project) {
@@ -178,6 +206,7 @@ impl<'a> Stage<'a> {
     /// Agrees to these grants, as `plugin lock` would.
     fn agree(&self, project: &mut Project, grants: Grants) {
         let name = &self.arguments.name;
+        let grants = Grants { limits: self.limits(), ..grants };
         let entry = PluginEntry { grants: Some(grants), ..self.entry.clone() };
         let locked = LockedPlugin::for_plugin(name, &entry, project.lock.plugins.get(name), &self.inspection);
         project.lock.plugins.insert(name.clone(), locked);
@@ -214,14 +243,15 @@ impl Trial for Stage<'_> {
     }
 }
 
-/// Returns the entries of a folder of the project that stages see. Empty for a folder with too many.
+/// Returns the entries of a folder of the project that stages see. Empty for a folder with too many. Of a folder below the root, only
+/// folders are returned: a plugin that lists the folder would not see files that are added later.
 fn entries(project: &Path, folder: &ScopePath) -> Vec<Entry> {
     let Ok(listed) = fs::read_dir(project.join(folder.as_str())) else { return Vec::new() };
     let mut found = Vec::new();
     for entry in listed.flatten().take(ENTRIES_MAX + 1) {
         let (name, kind) = (entry.file_name(), entry.file_type());
         let (Some(name), Ok(kind)) = (name.to_str(), kind) else { continue };
-        if folder.is_root() && LEFT_OUT.contains(&name) {
+        if folder.is_root() && LEFT_OUT.contains(&name) || !folder.is_root() && !kind.is_dir() {
             continue;
         }
         let path = if folder.is_root() { name.to_owned() } else { format!("{folder}/{name}") };
@@ -296,7 +326,7 @@ fn grants(lines: &[Line]) -> Grants {
 /// The result of a rehearsal.
 struct Report<'a> {
     name: &'a str,
-    source: &'a ComponentSource,
+    entry: &'a PluginEntry,
     runs: usize,
     found: &'a Found,
     grants: &'a Grants,
@@ -348,16 +378,18 @@ impl Report<'_> {
             |error: toml::ser::Error| Stop::new(Exit::Internal, format!("the grants cannot be written: {error}"));
         let grants = toml::Value::try_from(self.grants).map_err(cannot)?;
         let text = |text: &str| toml::Value::String(text.to_owned());
-        let source = match self.source {
+        let source = match &self.entry.source {
             ComponentSource::File(path) => format!("path = {}", text(path)),
             ComponentSource::Registry(source) => {
                 let (registry, version) = (source.repository.to_string(), source.version.to_string());
                 format!("registry = {}\nversion = {}", text(&registry), text(&version))
             }
         };
-        let name = visible::line(self.name);
+        let role = if self.entry.role == Role::Verifier { "\nrole = \"verifier\"" } else { "" };
+        let grants = grants.to_string();
+        let (name, source, grants) = (visible::line(self.name), visible::block(&source), visible::line(&grants));
         Ok(format!(
-            "{name} ({} runs)\n{}the smallest grants of these runs:\n\n[plugins.\"{name}\"]\n{source}\ngrants = {grants}\n",
+            "{name} ({} runs)\n{}the smallest grants of these runs:\n\n[plugins.\"{name}\"]\n{source}{role}\ngrants = {grants}\n",
             self.runs,
             rows.finish()
         ))

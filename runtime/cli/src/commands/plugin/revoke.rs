@@ -17,10 +17,17 @@ use glovebox_signing::revocation::{FILE_BYTES_MAX, ListFault, Revocation, Revoca
 use glovebox_signing::trust::{NamePattern, Trust, TrustedKey};
 use glovebox_workspace::regular_file::{self, Links};
 use jiff::Timestamp;
-use std::fs::{self, DirBuilder, File};
+use std::fs::{self, DirBuilder, File, TryLockError};
 use std::io::{self, ErrorKind, Write};
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
+use std::thread;
+use std::time::{Duration, Instant};
+
+/// Maximum time to wait for another process that changes the list.
+const WAIT_MAX: Duration = Duration::from_secs(10);
+/// Time between two attempts to take the lock.
+const POLL: Duration = Duration::from_millis(20);
 
 /// Revokes a component, takes a revocation back, or lists all.
 pub fn revoke(arguments: &RevokeArguments) -> CommandResult {
@@ -129,8 +136,18 @@ impl Target {
             DirBuilder::new().recursive(true).mode(0o700).create(folder).map_err(|error| failed(&error))?;
         }
         let guard = regular_file::open_folder(folder).map_err(|error| failed(&error))?;
-        guard.lock().map_err(|error| failed(&error))?;
-        Ok(guard)
+        let begin = Instant::now();
+        loop {
+            match guard.try_lock() {
+                Ok(()) => return Ok(guard),
+                Err(TryLockError::WouldBlock) if begin.elapsed() < WAIT_MAX => thread::sleep(POLL),
+                Err(TryLockError::WouldBlock) => {
+                    let message = format!("another process holds the folder `{}`", shown(folder));
+                    return Err(Stop::new(Exit::Transient, message).with_help("repeat the command when it has ended"));
+                }
+                Err(TryLockError::Error(error)) => return Err(failed(&error)),
+            }
+        }
     }
 
     /// Reads the list as it is. A missing list is empty.

@@ -246,17 +246,27 @@ pub fn require(
 }
 
 /// Writes the signatures of a component beside it. Removes those that were there if the component has none, because they are about
-/// other bytes.
-pub fn install(signatures: Option<&[u8]>, component: &Path) -> Result<(), Stop> {
+/// other bytes. No link below `root` is followed.
+pub fn install(root: &Path, signatures: Option<&[u8]>, component: &Path) -> Result<(), Stop> {
     let place = signatures_file(component);
     match signatures {
-        Some(signatures) => replaced_file::put(&place, signatures),
-        None => match std::fs::remove_file(&place) {
-            Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
-                Err(Stop::io(format!("remove `{}`", shown(&place)), &error))
-            }
-            _ => Ok(()),
-        },
+        Some(signatures) => replaced_file::put_below(root, &place, signatures),
+        None => replaced_file::remove_below(root, &place),
+    }
+}
+
+/// Refuses a component that was revoked, also outside of any project and in one whose configuration has errors.
+pub fn refuse_revoked_here(inspection: &Inspection) -> Result<(), Stop> {
+    let name = inspection.manifest.as_ref().map_or("", |manifest| manifest.name.as_str());
+    admission_here().refuse_revoked(name, &inspection.digest).map_err(refused)
+}
+
+/// Returns the trusted keys and the revocations of the project in the current folder, or the revocations of the user alone.
+fn admission_here() -> Admission {
+    let here = Path::new(".");
+    match project::read_project(here, None) {
+        Ok(project) => project.admission(),
+        Err(_) => Admission { trust: None, revocations: RevocationWatch::new(None, None, here).current() },
     }
 }
 
@@ -273,12 +283,7 @@ impl Standing {
     /// Looks at the signatures beside a component, with the keys of the project in the current folder, and at the revocations.
     pub fn read(file: &Path, inspection: &Inspection) -> Result<Self, Stop> {
         let signatures = unread(file, read_signatures(file))?;
-        // A component is also inspected outside of any project, and in one whose configuration has errors.
-        let here = Path::new(".");
-        let admission = match project::read_project(here, None) {
-            Ok(project) => project.admission(),
-            Err(_) => Admission { trust: None, revocations: RevocationWatch::new(None, None, here).current() },
-        };
+        let admission = admission_here();
         let name = inspection.manifest.as_ref().map_or("", |manifest| manifest.name.as_str());
         let revoked = admission.revocations.find(name, &inspection.digest).map(|refused| refused.to_string());
         let signature = match (&admission.trust, &signatures) {

@@ -5,11 +5,12 @@
 mod junit;
 mod stage_files;
 
-use super::{inspect_bytes, read_bytes, shown};
+use super::{inspect_bytes, read_bytes, shown, signature};
 use crate::arguments::TestArguments;
 use crate::exit::{CommandResult, Exit, Stop};
 use crate::exports::reports;
 use crate::prepare;
+use crate::replaced_file;
 use crate::setup::temporary_folder::TemporaryFolder;
 use crate::terminal::{self, plugin_test, visible};
 use glovebox_contract::report::{TestReport, Verdict};
@@ -30,6 +31,7 @@ pub fn test(arguments: &TestArguments) -> CommandResult {
     }
     let bytes = read_bytes(&arguments.file, Config::default().component_bytes(""))?;
     let inspection = inspect_bytes(&shown(&arguments.file), &bytes)?;
+    signature::refuse_revoked_here(&inspection)?;
     let input = arguments.input.as_deref().map(stage_files::input).transpose()?;
     let cases = arguments.cases.as_deref().map(stage_files::cases).transpose()?.unwrap_or_default();
     let commands = arguments.allow_commands.then(tier).transpose()?;
@@ -50,8 +52,7 @@ pub fn test(arguments: &TestArguments) -> CommandResult {
     let report = report.map_err(failed)?;
     if let Some(file) = &arguments.junit {
         let text = junit::render(&report)?;
-        std::fs::write(file, text)
-            .map_err(|error| Stop::io(format!("write the report `{}`", file.display()), &error))?;
+        replaced_file::put(file, text)?;
     }
     if arguments.json {
         terminal::print_json(&report)?;

@@ -55,7 +55,7 @@ pub fn update(arguments: &UpdateArguments) -> CommandResult {
         (Some(before), Some(grown)) => terminal::print(changes(before, &after, grown)),
         _ => terminal::print(terms(&after)),
     }
-    if grown.is_none_or(|grown| !grown.is_empty()) && !arguments.accept {
+    if grown.as_ref().is_none_or(|grown| !grown.is_empty()) && !arguments.accept {
         let message = format!("`{name}` was not updated, and nothing was written");
         let help = format!("if it may do this, repeat with `--digest {} --accept`", after.digest);
         return Err(Stop::new(Exit::Policy, message).with_help(help));
@@ -66,17 +66,24 @@ pub fn update(arguments: &UpdateArguments) -> CommandResult {
     } else if arguments.from.is_some() {
         let file = installed(project, entry);
         if before.is_none_or(|before| before.digest != after.digest) {
-            replaced_file::put(&file, &found.bytes)?;
+            replaced_file::put_below(&project.config_dir, &file, &found.bytes)?;
         }
         // The same bytes may have more signatures than before.
-        signature::install(signatures.as_deref(), &file)?;
+        signature::install(&project.config_dir, signatures.as_deref(), &file)?;
     }
     if before == Some(&after) {
         return Ok(Exit::Ok);
     }
     let mut lock = Lock { plugins: project.lock.plugins.clone() };
+    let version = after.version.as_deref().map(|version| format!(" to {}", visible::line(version))).unwrap_or_default();
     lock.plugins.insert(name.to_owned(), after);
     editing.write_lock(&lock)?;
+    terminal::say(format_args!("updated `{name}`{version}\n"));
+    if grown.iter().flatten().any(|growth| matches!(growth, Growth::Wanted(_))) {
+        terminal::say(
+            "note: what it newly wants is not granted: to grant it, add it to `grants` in glovebox.toml, then `glovebox plugin lock`\n",
+        );
+    }
     Ok(Exit::Ok)
 }
 
