@@ -19,26 +19,19 @@ const PIPELINE: &str = "digraph g {\n  start [shape=Mdiamond]; done [shape=Msqua
 
 /// Returns a component that wants to read these paths.
 fn component(version: &str, paths: &str) -> Vec<u8> {
+    with_body(version, paths, "(func $execute)")
+}
+
+fn with_body(version: &str, paths: &str, body: &str) -> Vec<u8> {
     let wants = format!(r#""filesystem":"workspace","read":[{paths}]"#);
     let manifest =
         format!(r#"{{"name":"acme.todo","version":"{version}","description":"Looks for TODO.","wants":{{{wants}}}}}"#);
-    embed(&guests::component("(func $execute)"), &manifest).expect("a manifest")
+    embed(&guests::component(body), &manifest).expect("a manifest")
 }
 
-/// Returns a component with a custom section of this many bytes, which nothing reads.
+/// Returns a component with this many bytes of data, which nothing reads.
 fn large_component(version: &str, bytes: usize) -> Vec<u8> {
-    let mut component = component(version, r#""src/""#);
-    let mut section = b"\x07padding".to_vec();
-    section.resize(bytes, 7);
-    component.push(0);
-    let mut length = section.len();
-    while length >= 0x80 {
-        component.push((length & 0x7f) as u8 | 0x80);
-        length >>= 7;
-    }
-    component.push(length as u8);
-    component.extend(section);
-    component
+    with_body(version, r#""src/""#, &format!("(func $execute)\n(data \"{}\")", "a".repeat(bytes)))
 }
 
 /// A project, and the author's folder beside it.

@@ -123,37 +123,7 @@ fn dispatch(command: Command) -> CommandResult {
         Command::Transcript(Deferred(arguments)) => commands::transcript::transcript(&arguments),
         Command::Apply(Deferred(arguments)) => commands::apply::apply(&arguments),
         Command::Diff(Deferred(arguments)) => commands::diff::diff(&arguments),
-        Command::Plugin { command: PluginCommand::Inspect(arguments) } => commands::plugin::inspect(&arguments),
-        Command::Plugin { command: PluginCommand::Lock(arguments) } => commands::plugin::lock::lock(&arguments),
-        Command::Plugin { command: PluginCommand::Add(arguments) } => commands::plugin::add::add(&arguments),
-        Command::Plugin { command: PluginCommand::Update(arguments) } => commands::plugin::update::update(&arguments),
-        Command::Plugin { command: PluginCommand::Remove(arguments) } => commands::plugin::remove::remove(&arguments),
-        Command::Plugin { command: PluginCommand::Ls(arguments) } => commands::plugin::list::list(&arguments),
-        Command::Plugin { command: PluginCommand::Rehearse(arguments) } => {
-            commands::plugin::rehearse::rehearse(&arguments)
-        }
-        Command::Plugin { command: PluginCommand::Keygen(arguments) } => {
-            commands::plugin::signature::keygen(&arguments)
-        }
-        Command::Plugin { command: PluginCommand::Sign(arguments) } => commands::plugin::signature::sign(&arguments),
-        Command::Plugin { command: PluginCommand::Verify(arguments) } => {
-            commands::plugin::signature::verify(&arguments)
-        }
-        Command::Plugin { command: PluginCommand::Revoke(arguments) } => commands::plugin::revoke::revoke(&arguments),
-        Command::Plugin { command: PluginCommand::Pull(arguments) } => commands::plugin::pull::pull(&arguments),
-        Command::Plugin { command: PluginCommand::Push(arguments) } => commands::plugin::push::push(&arguments),
-        Command::Plugin { command: PluginCommand::Outdated(arguments) } => {
-            commands::plugin::outdated::outdated(&arguments)
-        }
-        Command::Plugin { command: PluginCommand::Search(arguments) } => commands::plugin::search::search(&arguments),
-        Command::Plugin { command: PluginCommand::Test(arguments) } => commands::plugin::test::test(&arguments),
-        Command::Plugin { command: PluginCommand::New(arguments) } => commands::new_plugin::new(&arguments),
-        Command::Plugin { command: PluginCommand::Build(arguments) } => commands::build_plugin::build(&arguments),
-        Command::Plugin { command: PluginCommand::Dev(arguments) } => commands::dev_plugin::dev(&arguments),
-        Command::Plugin { command: PluginCommand::Wit(arguments) } => commands::new_plugin::wit(&arguments),
-        Command::Plugin { command: PluginCommand::EmbedManifest(arguments) } => {
-            commands::new_plugin::embed_manifest(&arguments)
-        }
+        Command::Plugin { command } => dispatch_plugin(command),
         Command::Models { command: ModelsCommand::Ls(arguments) } => commands::models::ls(&arguments),
         Command::Models { command: ModelsCommand::Test(arguments) } => commands::models::test(&arguments),
         Command::Trust { command } => commands::trust::trust(&command),
@@ -167,5 +137,31 @@ fn dispatch(command: Command) -> CommandResult {
         Command::Man(Deferred(arguments)) => commands::man::man(&arguments),
         Command::CompileComponent(Deferred(arguments)) => commands::compile::compile(&arguments),
         Command::Version(Deferred(arguments)) => commands::version::version(&arguments),
+    }
+}
+
+fn dispatch_plugin(command: PluginCommand) -> CommandResult {
+    match command {
+        PluginCommand::Inspect(arguments) => commands::plugin::inspect(&arguments),
+        PluginCommand::Lock(arguments) => commands::plugin::lock::lock(&arguments),
+        PluginCommand::Add(arguments) => commands::plugin::add::add(&arguments),
+        PluginCommand::Update(arguments) => commands::plugin::update::update(&arguments),
+        PluginCommand::Remove(arguments) => commands::plugin::remove::remove(&arguments),
+        PluginCommand::Ls(arguments) => commands::plugin::list::list(&arguments),
+        PluginCommand::Rehearse(arguments) => commands::plugin::rehearse::rehearse(&arguments),
+        PluginCommand::Keygen(arguments) => commands::plugin::signature::keygen(&arguments),
+        PluginCommand::Sign(arguments) => commands::plugin::signature::sign(&arguments),
+        PluginCommand::Verify(arguments) => commands::plugin::signature::verify(&arguments),
+        PluginCommand::Revoke(arguments) => commands::plugin::revoke::revoke(&arguments),
+        PluginCommand::Pull(arguments) => commands::plugin::pull::pull(&arguments),
+        PluginCommand::Push(arguments) => commands::plugin::push::push(&arguments),
+        PluginCommand::Outdated(arguments) => commands::plugin::outdated::outdated(&arguments),
+        PluginCommand::Search(arguments) => commands::plugin::search::search(&arguments),
+        PluginCommand::Test(arguments) => commands::plugin::test::test(&arguments),
+        PluginCommand::New(arguments) => commands::new_plugin::new(&arguments),
+        PluginCommand::Build(arguments) => commands::build_plugin::build(&arguments),
+        PluginCommand::Dev(arguments) => commands::dev_plugin::dev(&arguments),
+        PluginCommand::Wit(arguments) => commands::new_plugin::wit(&arguments),
+        PluginCommand::EmbedManifest(arguments) => commands::new_plugin::embed_manifest(&arguments),
     }
 }
