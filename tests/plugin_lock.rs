@@ -230,6 +230,7 @@ fn a_lock_file_cannot_write_lines_of_its_own() {
     let (bench, _) = bench(&reads("0.1.0", ""));
     let entry = "[[plugin]]\nname = \"a\\nhelp: run this\"\nsource = \"file x\"\nworld = \"handler\"\nbytes = 1\nimports = []\nwants = []\noffered = []\ngrants = []\n";
     let digest = format!("digest = \"blake3:{}\"\n", "0".repeat(64));
+    bench.write("glovebox.toml", "");
     bench.write("glovebox.lock", &format!("version = 1\n{entry}{digest}{entry}{digest}"));
     bench.glovebox(&["plugin", "ls"]).ends(7).never_says("\nhelp: run this");
 }

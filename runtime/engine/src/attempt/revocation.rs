@@ -14,7 +14,7 @@ use std::time::{Duration, Instant};
 /// Time after which an attempt is looked at less often, because a process that waits for a command should hardly wake.
 const SHORT: Duration = Duration::from_secs(1);
 /// Time between two looks at a longer attempt. The host looks more often while the guest runs.
-const PAUSE: Duration = Duration::from_millis(500);
+const PAUSE: Duration = Duration::from_millis(800);
 
 impl<B> Workbench<B> {
     /// Returns the check of the component that an attempt calls.
