@@ -30,9 +30,9 @@ const C: [&str; 8] = [
 /// Brings the tools of every language, and prints those that cannot be had.
 pub(crate) fn prepare() -> Step<()> {
     let folder = repository().join("target/plugin-tools");
-    let tools: [(&str, fn(&Path) -> Step<()>); 3] = [("JavaScript", javascript), ("Python", python), ("C", c)];
+    let tools = [("JavaScript", javascript(&folder)), ("Python", python(&folder)), ("C", c(&folder))];
     for (language, tool) in tools {
-        if let Err(reason) = tool(&folder) {
+        if let Err(reason) = tool {
             eprintln!("the tools for plugins in {language} cannot be had: {reason}");
         }
     }

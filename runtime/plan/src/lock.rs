@@ -83,7 +83,7 @@ pub enum LockMismatch {
         /// The name of the plugin.
         name: String,
         /// The first thing that grew.
-        growth: Growth,
+        growth: Box<Growth>,
     },
 }
 
@@ -149,7 +149,7 @@ impl Lock {
             return Err(LockMismatch::Edited { name: name(), field });
         }
         match growth(locked, now).into_iter().next() {
-            Some(growth) => Err(LockMismatch::Grown { name: name(), growth }),
+            Some(growth) => Err(LockMismatch::Grown { name: name(), growth: Box::new(growth) }),
             None => Ok(()),
         }
     }

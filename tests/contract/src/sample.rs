@@ -122,7 +122,8 @@ pub(crate) const ODD: &[(&str, MakeOdd)] = &[
     }),
     ("nul", |input| fill(input, "a\u{0}b\u{0}")),
     ("deep-context", |input| {
-        let nested = |value: Value, level: usize| if level % 2 == 0 { json!([value]) } else { json!({"in": value}) };
+        let nested =
+            |value: Value, level: usize| if level.is_multiple_of(2) { json!([value]) } else { json!({"in": value}) };
         input.context.insert("deep".to_owned(), (0..LEVELS).fold(json!(1), nested));
         input.context.insert("long".to_owned(), (0..ATTRIBUTES).collect());
         input.context.insert("number".to_owned(), json!(1.0e300));

@@ -24,8 +24,11 @@ const OWN_WORLD: &str = "project";
 const LOCK: &str = include_str!("../../../../examples/quickstart/review-plugin/Cargo.lock");
 const RULES_LOCK: &str = include_str!("../../../../examples/house-rules/rules/Cargo.lock");
 
+/// The files of the bindings of one world: names and contents.
+type BindingFiles = &'static [(&'static str, &'static [u8])];
+
 /// Files of the C bindings for each world, as `build.rs` generates them.
-const BINDINGS: &[(&str, &[(&str, &[u8])])] = include!(concat!(env!("OUT_DIR"), "/c_bindings.rs"));
+const BINDINGS: &[(&str, BindingFiles)] = include!(concat!(env!("OUT_DIR"), "/c_bindings.rs"));
 
 /// The handlers of a language, one for each world that it can have.
 const HANDLERS: &[(Language, World, &str)] = &[

@@ -112,7 +112,7 @@ impl SectionReader {
                 return Err(InspectError::TwoSections { name: NAME_SECTION });
             }
             // Names of items in the component are for debuggers. An error after the component's own name loses nothing.
-            let mut names = ComponentNameSectionReader::new(reader()).into_iter().map_while(Result::ok);
+            let mut names = ComponentNameSectionReader::new(reader()).map_while(Result::ok);
             let own = names.find_map(|name| match name {
                 ComponentName::Component { name, .. } => Some(name),
                 _ => None,

@@ -64,15 +64,9 @@ pub fn read_signatures(component: &Path) -> Result<Option<Vec<u8>>, String> {
 pub fn trust(setting: &TrustSetting, config_dir: &Path) -> Result<Trust, Refusal> {
     let (mut keys, mut problems): (Vec<TrustedKey>, Vec<Diagnostic>) = Default::default();
     for setting in &setting.keys {
-        let problem = |message: String| {
-            let span = Span { start: setting.place.start, end: setting.place.end };
-            Diagnostic::error("config_value", message, span)
-        };
-        let found = public_key(setting, config_dir).map_err(&problem).and_then(|key| {
-            match keys.iter().find(|known| known.key == key) {
-                Some(known) => Err(problem(format!("the keys `{}` and `{}` are the same", known.name, setting.name))),
-                None => Ok(key),
-            }
+        let found = public_key(setting, config_dir).and_then(|key| match keys.iter().find(|known| known.key == key) {
+            Some(known) => Err(format!("the keys `{}` and `{}` are the same", known.name, setting.name)),
+            None => Ok(key),
         });
         match found {
             Ok(key) => keys.push(TrustedKey {
@@ -81,7 +75,10 @@ pub fn trust(setting: &TrustSetting, config_dir: &Path) -> Result<Trust, Refusal
                 plugins: setting.plugins.clone(),
                 not_after: setting.not_after,
             }),
-            Err(diagnostic) => problems.push(diagnostic),
+            Err(message) => {
+                let span = Span { start: setting.place.start, end: setting.place.end };
+                problems.push(Diagnostic::error("config_value", message, span));
+            }
         }
     }
     if !problems.is_empty() {

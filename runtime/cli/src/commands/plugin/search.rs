@@ -74,7 +74,7 @@ fn print_repositories(client: &Client, matching: &[Repository]) -> Result<(), St
             Err(RegistryError::Missing { .. }) => "-".to_owned(),
             versions => newest_of(&versions?).map_or("no version".to_owned(), ToString::to_string),
         };
-        rows.row(&repository.to_string(), newest);
+        rows.row(repository.to_string(), newest);
     }
     terminal::print(rows.finish());
     if matching.len() > shown.len() {
