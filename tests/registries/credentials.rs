@@ -162,7 +162,7 @@ fn missing_and_forbidden_are_one_sentence() {
         registry.change(move |_, _| Answer::new(status, "").with("www-authenticate", "Basic realm=\"x\""));
         let answer = project.add(&registry);
         answer.ends(2).says("is not there, or not for you").says("to a request without credentials");
-        answer.stderr.replace(&status.to_string(), "STATUS")
+        answer.stderr.replace(&format!("answered {status}"), "answered STATUS")
     };
     assert_eq!((said(401), said(403)), (said(404), said(404)));
     project.is_untouched();
