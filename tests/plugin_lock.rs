@@ -218,10 +218,11 @@ fn no_link_of_a_project_leads_a_command_to_files_outside_of_it() {
     bench.write("glovebox.toml", "[plugins.\"acme.todo\"]\npath = \"vendor/plugins/acme.todo.wasm\"\n");
     bench.glovebox(&["plugin", "lock"]).ends(0);
     let before = std::fs::read(&component).unwrap();
-    let mut update = bench.command(&["plugin", "update", "acme.todo", "--accept", "--from", file.to_str().unwrap()]);
-    Answer::of(update.current_dir(bench.project().join("sub"))).ends(2);
-    let from = file.to_str().unwrap();
-    bench.glovebox(&["plugin", "update", "acme.todo", "--accept", "--from", from]).ends(2).says("a link");
+    let (from, project) = (file.to_str().unwrap(), bench.project());
+    let words = ["plugin", "update", "acme.todo", "--accept", "--from", from, "--workdir", project.to_str().unwrap()];
+    for folder in [project.clone(), project.join("sub"), bench.outside().to_owned()] {
+        Answer::of(bench.command(&words).current_dir(folder)).ends(2).says("a link");
+    }
     assert!(std::fs::read(&component).unwrap() == before && signatures.exists());
 }
 

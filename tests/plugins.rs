@@ -162,6 +162,17 @@ fn locking_writes_through_no_link() {
 }
 
 #[test]
+fn a_project_cannot_have_a_component_of_any_size_read_into_memory() {
+    for table in [
+        "[limits]\ncomponent_bytes = \"2GiB\"",
+        "[plugins.\"acme.x\"]\npath = \"x\"\ngrants.limits.component_bytes = \"2GiB\"",
+    ] {
+        let bench = plugin_bench(&harmless(), table);
+        bench.glovebox(&["plugin", "ls"]).ends(3).says("is more than 1073741824 bytes (1GiB)");
+    }
+}
+
+#[test]
 fn a_plugin_file_is_read_to_a_bound_and_never_waited_for() {
     let bench = plugin_bench(&harmless(), "[limits]\ncomponent_bytes = 100");
     for command in [&["plugin", "lock"][..], &["run", "pipeline.dot"]] {

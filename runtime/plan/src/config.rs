@@ -39,8 +39,6 @@ use std::fmt;
 use std::path::Path;
 use std::sync::Arc;
 
-/// Highest limit for the size of a component, in bytes. A component is read into memory, and a stranger may have written the project.
-const COMPONENT_BYTES_MAX: u64 = 1 << 30;
 /// The name of the file. It is looked for in the pipeline's folder and in the folders above it.
 pub const CONFIG_FILE_NAME: &str = "glovebox.toml";
 
@@ -215,8 +213,7 @@ impl Config {
         let granted = self.plugins.get(handler).and_then(|plugin| plugin.grants.as_ref()).map(|grants| &grants.limits);
         let granted = granted.and_then(|granted| granted.get(LimitName::ComponentBytes));
         let own = self.limits.get(LimitName::ComponentBytes);
-        let limit = granted.into_iter().chain(own).min().unwrap_or_else(|| Limits::default().component_bytes);
-        limit.min(COMPONENT_BYTES_MAX)
+        granted.into_iter().chain(own).min().unwrap_or_else(|| Limits::default().component_bytes)
     }
 
     /// Parses the file's text. On failure, returns all problems in file order.

@@ -1,7 +1,8 @@
 //! Reads TOML field by field, so that one pass finds all problems, each with its place.
 //!
-//! The values of grants and limits are not checked here: each field is deserialized on its own into the types of the host. So
-//! a manifest and the operator's file always accept the same values, and each error has a line.
+//! The values of grants and limits are checked by the types of the host: each field is deserialized on its own into them. So a
+//! manifest and the operator's file accept the same values, and each error has a line. Only the size of a component has a bound of its
+//! own here.
 
 use super::{Config, ConfigProblem};
 use glovebox_host::grants::Grants;
@@ -14,6 +15,9 @@ use std::ops::Range;
 use std::path::Path;
 use toml::Spanned;
 use toml::de::{DeString, DeTable, DeValue};
+
+/// Highest limit for the size of a component, in bytes. A component is read into memory, and a stranger may have written the project.
+const COMPONENT_BYTES_MAX: u64 = 1 << 30;
 
 /// The fields of a table of wants or grants.
 const GRANTS: [&str; 6] = ["filesystem", "read", "write", "commands", "model", "limits"];
@@ -294,6 +298,11 @@ impl<'i> Fields<'i> {
         let mut found = Vec::new();
         for child in self.table(field) {
             match serde_json::from_value::<LimitSettings>(json!({ (child.name): to_json(child.value) })) {
+                Ok(one) if one.get(LimitName::ComponentBytes).is_some_and(|bytes| bytes > COMPONENT_BYTES_MAX) => {
+                    let message = Message::from(format!("`{child}` is more than {COMPONENT_BYTES_MAX} bytes (1GiB)"));
+                    let help = "a component is read into memory before anything else is known about it";
+                    self.value_problem(child.at_value(), message.with_help(Some(help.to_owned())));
+                }
                 Ok(_) => found.push((child.name.to_owned(), to_json(child.value))),
                 Err(error) => {
                     let known = LimitName::ALL.iter().map(|limit| limit.as_str());
