@@ -163,8 +163,8 @@ fn waits(root: u32) -> BTreeMap<(u32, u32), u64> {
     threads.filter_map(|thread| Some((thread, slept(thread)?))).collect()
 }
 
-/// While a command runs and does nothing, the host polls once a second what it can only learn by polling, and a bit more often
-/// whether the component was revoked. All other waits are for events.
+/// While a command runs and does nothing, the host polls once a second what it can only learn by polling. All other
+/// waits are for events.
 #[test]
 fn a_run_whose_command_waits_hardly_wakes() {
     let text = "digraph g {\n start [shape=Mdiamond] done [shape=Msquare]\n \
@@ -193,6 +193,6 @@ fn a_run_whose_command_waits_hardly_wakes() {
     run.wait().unwrap();
     println!("{wakes} wakes in five seconds of a command that waits");
     // Without a control group, the host must poll the memory of the command ten times a second.
-    let bound = if is_grouped { 45 } else { 95 };
+    let bound = if is_grouped { 30 } else { 80 };
     assert!(wakes <= bound, "{wakes} wakes in five seconds");
 }

@@ -46,7 +46,7 @@ impl<B: BlobStore + 'static> Workbench<B> {
         let (stop, of_call) = (Arc::clone(&assignment.stop), check.clone());
         let made = tokio::task::spawn_blocking(move || bench.execute_here(&assignment, of_call, &is_given_up));
         let made = self.preparing.while_made(&attempt, &observer, made);
-        let made = revocation::stop_if_revoked(&check, &stop, made).await;
+        let made = revocation::stop_if_revoked(&check, &self.revocations, &stop, made).await;
         made.map_err(|error| AttemptError::Thread(error.to_string()))?
     }
 

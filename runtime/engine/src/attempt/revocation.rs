@@ -6,15 +6,19 @@
 use super::{AttemptError, Workbench};
 use crate::assignment::Assignment;
 use glovebox_host::revocation::{INTERVAL, RevocationCheck};
+use glovebox_plan::prepare::admission::RevocationWatch;
 use std::future::Future;
+use std::io::PipeWriter;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
+use tokio::sync::watch;
 
-/// Time after which an attempt is looked at less often, because a process that waits for a command should hardly wake.
+/// Time after which an attempt waits for changes of the lists instead of looking at intervals, because a process that waits for a
+/// command should hardly wake.
 const SHORT: Duration = Duration::from_secs(1);
-/// Time between two looks at a longer attempt. The host looks more often while the guest runs.
-const PAUSE: Duration = Duration::from_millis(800);
+/// Time between two looks at a longer attempt if the kernel cannot watch the lists, as on some network file systems.
+const PAUSE: Duration = Duration::from_millis(500);
 
 impl<B> Workbench<B> {
     /// Returns the check of the component that an attempt calls.
@@ -28,17 +32,63 @@ impl<B> Workbench<B> {
 
 /// Waits for an attempt. If its component is revoked, asks the attempt to stop. This wait needs no task of its own, and an attempt
 /// that is shorter than [`INTERVAL`] is not looked at.
-pub(super) async fn stop_if_revoked<T>(check: &RevocationCheck, stop: &AtomicBool, made: impl Future<Output = T>) -> T {
+pub(super) async fn stop_if_revoked<T>(
+    check: &RevocationCheck,
+    lists: &RevocationWatch,
+    stop: &AtomicBool,
+    made: impl Future<Output = T>,
+) -> T {
     tokio::pin!(made);
     let begin = Instant::now();
-    loop {
-        let pause = if begin.elapsed() < SHORT { INTERVAL } else { PAUSE };
-        if let Ok(made) = tokio::time::timeout(pause, &mut made).await {
+    while begin.elapsed() < SHORT {
+        if let Ok(made) = tokio::time::timeout(INTERVAL, &mut made).await {
             return made;
         }
-        if check.look_if_due().is_some() {
+        if check.look().is_some() {
             glovebox_jail::jail::cancel(stop);
             return made.await;
+        }
+    }
+    let mut changes = Changes::watch(lists);
+    // A change before the watch began has no event.
+    while check.look().is_none() {
+        tokio::select! {
+            made = &mut made => return made,
+            () = Changes::next(&mut changes) => {}
+        }
+    }
+    glovebox_jail::jail::cancel(stop);
+    made.await
+}
+
+/// The changes of the lists. A thread waits for them, and ends when this is dropped.
+struct Changes {
+    next: watch::Receiver<()>,
+    _end: PipeWriter,
+}
+
+impl Changes {
+    /// Begins to wait. `None` if the kernel cannot watch the lists.
+    fn watch(lists: &RevocationWatch) -> Option<Self> {
+        let files = lists.changes().ok()?;
+        let (ended, end) = std::io::pipe().ok()?;
+        let (sender, next) = watch::channel(());
+        let wait = move || {
+            while matches!(files.wait(&ended), Ok(true)) && sender.send(()).is_ok() {}
+        };
+        std::thread::Builder::new().name("revocations".to_owned()).spawn(wait).ok()?;
+        Some(Self { next, _end: end })
+    }
+
+    /// Waits until a list may have changed.
+    async fn next(changes: &mut Option<Self>) {
+        match changes {
+            None => tokio::time::sleep(PAUSE).await,
+            Some(watched) => {
+                if watched.next.changed().await.is_err() {
+                    *changes = None;
+                }
+            }
         }
     }
 }
@@ -64,8 +114,12 @@ mod tests {
             }
             1
         };
-        let made = tokio::time::timeout(Duration::from_secs(20), stop_if_revoked(&check, &stop, made)).await;
+        let made = tokio::time::timeout(
+            Duration::from_secs(20),
+            stop_if_revoked(&check, &RevocationWatch::default(), &stop, made),
+        )
+        .await;
         assert_eq!((made.unwrap(), check.found()), (1, Some("it leaks")));
-        assert_eq!(stop_if_revoked(&check, &AtomicBool::new(false), async { 2 }).await, 2);
+        assert_eq!(stop_if_revoked(&check, &RevocationWatch::default(), &AtomicBool::new(false), async { 2 }).await, 2);
     }
 }

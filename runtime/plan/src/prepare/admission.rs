@@ -4,6 +4,10 @@
 //! A list is read again only when its file changed, so that a check costs one `stat`. A list of `[trust]` that is missing or
 //! damaged is an error, and so is a damaged list of the user.
 
+mod changes;
+
+pub use changes::FileChanges;
+
 use super::findings::Findings;
 use super::folders::data_dir;
 use super::refusal::Refusal;
@@ -146,6 +150,15 @@ impl RevocationWatch {
         let lists = own.into_iter().chain(signed);
         let lists = lists.map(|(file, kind)| WatchedList { file, kind, last: Mutex::default() });
         Self { lists: lists.collect(), trust }
+    }
+
+    /// Begins to watch the lists.
+    ///
+    /// # Errors
+    ///
+    /// As [`FileChanges::watch`].
+    pub fn changes(&self) -> std::io::Result<FileChanges> {
+        FileChanges::watch(self.lists.iter().map(|list| list.file.clone()).collect())
     }
 
     /// Returns the revocations as they are now.
