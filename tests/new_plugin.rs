@@ -50,3 +50,13 @@ fn a_manifest_is_embedded_into_a_component_of_another_language() {
     bench.glovebox(&["plugin", "embed-manifest", "bare.wasm", "manifest.json"]).ends(7).says("several sections");
     bench.glovebox(&["plugin", "embed-manifest", "manifest.json", "manifest.json"]).ends(7).says("not WebAssembly");
 }
+
+#[test]
+fn a_project_is_not_written_through_a_link() {
+    let bench = Workbench::new();
+    let elsewhere = bench.outside().join("empty");
+    std::fs::create_dir(&elsewhere).unwrap();
+    std::os::unix::fs::symlink(&elsewhere, bench.project().join("acme-x")).unwrap();
+    bench.glovebox(&["plugin", "new", "acme.x"]).ends(2).says("is a link");
+    assert_eq!(elsewhere.read_dir().unwrap().count(), 0);
+}

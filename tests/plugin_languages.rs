@@ -156,6 +156,7 @@ fn check(language: &Language) {
         std::fs::remove_dir_all(folder.join("build")).ok();
         assert_eq!(digest(&built), digest(&glovebox(&author, &["plugin", "build", "acme-todo"])));
     }
+    glovebox(&author, &["plugin", "test", "acme-todo/dist/acme.todo-0.1.0.wasm"]).ends(0);
     let component = std::fs::read(folder.join("dist/acme.todo-0.1.0.wasm")).unwrap();
     for behaviour in &BEHAVIOURS {
         behaviour.check(&component, title);

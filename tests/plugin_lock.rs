@@ -235,3 +235,13 @@ fn a_lock_file_cannot_write_lines_of_its_own() {
     bench.write("glovebox.lock", &format!("version = 1\n{entry}{digest}{entry}{digest}"));
     bench.glovebox(&["plugin", "ls"]).ends(7).never_says("\nhelp: run this");
 }
+
+#[test]
+fn one_plugin_that_cannot_be_read_hides_no_other() {
+    let (bench, file) = bench(&reads("0.1.0", r#""src/""#));
+    add(&bench, &file, &["--accept"]).ends(0);
+    let config = bench.read("glovebox.toml");
+    bench.write("glovebox.toml", &format!("{config}\n[plugins.\"acme.gone\"]\npath = \"gone.wasm\"\n"));
+    let listed = bench.glovebox(&["plugin", "ls"]);
+    listed.ends(0).says("acme.gone does not run: ").says("gone.wasm").says("acme.todo 0.1.0").says("locked");
+}

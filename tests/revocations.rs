@@ -80,7 +80,7 @@ impl Bench {
         let answer = Answer::from_child(child);
         println!("{what}: the run ended {} ms after the revocation", begin.elapsed().as_millis());
         assert!(begin.elapsed() < STOP_MAX, "{:?}", begin.elapsed());
-        answer.ends(7).says("it was revoked: it leaks");
+        answer.ends(7).says("it was revoked: it leaks").says("use another version of the plugin");
     }
 
     /// Returns the digest of a built-in component.

@@ -11,10 +11,12 @@ mod instance_count;
 mod manifest;
 pub mod refused_bytes;
 mod sections;
+mod use_of_wants;
 
 pub use embed::embed;
 pub use manifest::{MANIFEST_SECTION, Manifest};
 pub use sections::{CustomSections, Producer, StandardSections};
+pub use use_of_wants::{UnusableWant, UnwantedImport};
 
 use crate::interfaces::{self, ImportState};
 use glovebox_names::visible;

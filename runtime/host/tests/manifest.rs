@@ -164,3 +164,17 @@ fn a_manifest_that_is_no_description_is_refused() {
     let many: Vec<String> = (0..65).map(|number| format!(r#""a{number}":{{"type":"string"}}"#)).collect();
     check(&format!(r#""attributes":{{{}}}"#, many.join(",")), "`attributes` has 65 entries, expected at most 64");
 }
+
+#[test]
+fn wants_are_few_enough_to_be_read_and_have_no_deceptive_characters() {
+    let embedded = |commands: &[String]| {
+        let manifest = serde_json::json!({"name": "acme.c", "version": "1.2.0", "wants": {"commands": commands}});
+        embed(&bare(), &manifest.to_string()).map_err(|error| error.to_string())
+    };
+    let commands = |count: usize| (0..count).map(|number| format!("tool-{number}")).collect::<Vec<_>>();
+    assert!(embedded(&commands(256)).is_ok());
+    assert!(embedded(&commands(257)).unwrap_err().contains("`wants.commands` has 257 entries, expected at most 256"));
+    for text in ["true\u{202e}", "x\nhelp: run this", "\u{9b}31m"] {
+        assert!(embedded(&[text.to_owned()]).unwrap_err().contains("wants.commands"), "{text:?}");
+    }
+}

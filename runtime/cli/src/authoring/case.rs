@@ -209,7 +209,7 @@ fn settings(manifest: &Manifest) -> String {
     format!("[plugins.{0:?}]\npath = \"plugin.wasm\"\n\n[plugins.{0:?}.grants]\n{grants}\n", manifest.name)
 }
 
-/// Returns a pipeline whose one node asks for what the plugin wants, unless the case says otherwise.
+/// Returns a pipeline with one node. The node asks for everything that the plugin wants, unless the case sets other attributes.
 fn pipeline(manifest: &Manifest, case: &Case) -> String {
     let wants = &manifest.wants;
     let mut attributes = vec![("type".to_owned(), manifest.name.clone())];

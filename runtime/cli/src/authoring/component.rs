@@ -6,8 +6,7 @@ use crate::exit::{Exit, Stop};
 use crate::plugin_language::{Language, World};
 use crate::terminal::visible;
 use glovebox_host::component::{LoadError, check_handler};
-use glovebox_host::grants::FileTier;
-use glovebox_host::inspect::{InspectError, Inspection, embed, inspect};
+use glovebox_host::inspect::{InspectError, Inspection, UnusableWant, UnwantedImport, embed, inspect};
 use glovebox_plan::config::Config;
 use glovebox_plan::prepare::source::read_component;
 use std::path::Path;
@@ -113,47 +112,28 @@ fn interfaces(found: &Inspection) -> impl Iterator<Item = &str> {
     found.imports.iter().filter_map(|import| Some(import.name.strip_prefix(PACKAGE)?.split_once('@')?.0))
 }
 
+/// Returns the name of an interface without the package of plugins.
+fn own_name(interface: &str) -> &str {
+    interface.strip_prefix(PACKAGE).unwrap_or(interface)
+}
+
 /// Refuses wants that the component cannot use: the operator would be asked for more than the plugin needs.
 fn check_wants(found: &Inspection) -> Result<(), Stop> {
-    let Some(manifest) = &found.manifest else { return Ok(()) };
-    let has = |name: &str| interfaces(found).any(|own| own == name);
-    let has_file_system = found.imports.iter().any(|import| import.name.starts_with("wasi:filesystem/types@"));
-    let wants = &manifest.wants;
-    // The commands of a verifier read what it is granted, even if it reads no file itself.
-    let reads = has("files") || has("exec");
-    let unusable = [
-        ("model", wants.model && !has("llm"), "`llm`"),
-        ("commands", !wants.commands.is_empty() && !has("exec"), "`exec`"),
-        ("filesystem", wants.filesystem == FileTier::Workspace && !reads, "`files`"),
-        ("filesystem", wants.filesystem == FileTier::Posix && !has_file_system, "`wasi:filesystem/types`"),
-    ];
-    match unusable.into_iter().find(|(_, is_unusable, _)| *is_unusable) {
-        None => Ok(()),
-        Some((want, _, import)) => {
-            let message =
-                format!("the plugin wants `{want}`, but the component does not import {import}, so it cannot use it");
-            Err(Stop::new(Exit::Plugin, message)
-                .with_help(format!("remove `{want}` from `[wants]` in {PROJECT_FILE}, or use it in the code")))
-        }
-    }
+    let Some(UnusableWant { want, import }) = found.unusable_want() else { return Ok(()) };
+    let import = own_name(import);
+    let message =
+        format!("the plugin wants `{want}`, but the component does not import `{import}`, so it cannot use it");
+    Err(Stop::new(Exit::Plugin, message)
+        .with_help(format!("remove `{want}` from `[wants]` in {PROJECT_FILE}, or use it in the code")))
 }
 
 /// Returns a warning for each import whose calls will all be refused, because the manifest does not want them.
 fn unused_imports(found: &Inspection) -> Vec<String> {
-    let Some(manifest) = &found.manifest else { return Vec::new() };
-    let wants = &manifest.wants;
-    let unwanted = [
-        ("llm", !wants.model, "model = true"),
-        ("exec", wants.commands.is_empty(), "commands = [\"…\"]"),
-        ("files", wants.filesystem == FileTier::None, "filesystem = \"workspace\""),
-    ];
-    let is_imported = |name: &str| interfaces(found).any(|own| own == name);
-    let unwanted = unwanted.into_iter().filter(|(name, is_unwanted, _)| *is_unwanted && is_imported(name));
-    unwanted
-        .map(|(name, _, line)| {
-            format!(
-                "the component imports `{name}`, but `[wants]` has no `{line}`: the host will refuse every call of it"
-            )
-        })
-        .collect()
+    let warning = |UnwantedImport { import, want }| {
+        let import = own_name(import);
+        format!(
+            "the component imports `{import}`, but `[wants]` has no `{want}`: the host will refuse every call of it"
+        )
+    };
+    found.unwanted_imports().into_iter().map(warning).collect()
 }

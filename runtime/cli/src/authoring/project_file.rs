@@ -71,7 +71,7 @@ impl PluginProject {
     /// Reads the `plugin.toml` of a folder.
     ///
     /// # Errors
-    /// Exit 2 if there is none, and exit 3 if it is not valid.
+    /// Exit 2 if the file does not exist, and exit 3 if it is not valid.
     pub fn read(folder: &Path) -> Result<Self, Stop> {
         let file = folder.join(PROJECT_FILE);
         if let Err(error) = std::fs::metadata(&file)

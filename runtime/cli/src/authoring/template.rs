@@ -111,7 +111,7 @@ impl Recipe<'_> {
             Language::JavaScript => (
                 format!(
                     "[\n  \"componentize-qjs\", \"--wit\", \"wit\", \"--world\", \"{OWN_WORLD}\", \"--js\", \"plugin.js\", \"--module-root\", \".\",\n\
-                     \x20 \"--sync\", \"--stub-wasi\", \"-o\", \"build/plugin.wasm\",\n]"
+                     \x20 \"--sync\", \"-o\", \"build/plugin.wasm\",\n]"
                 ),
                 "build/plugin.wasm".to_owned(),
             ),

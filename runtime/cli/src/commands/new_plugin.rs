@@ -60,6 +60,10 @@ pub fn wit(arguments: &WitArguments) -> CommandResult {
 /// Writes files into a folder that is empty or does not exist.
 fn write_all(folder: &Path, files: &[ProjectFile]) -> Result<(), Stop> {
     let shown = folder.display();
+    if fs::symlink_metadata(folder).is_ok_and(|found| found.is_symlink()) {
+        let stop = Stop::new(Exit::Usage, format!("`{shown}` is a link: nothing was written"));
+        return Err(stop.with_help("name a folder that does not exist"));
+    }
     match fs::read_dir(folder).map(|mut entries| entries.next().is_some()) {
         Ok(true) => {
             let stop = Stop::new(Exit::Usage, format!("the folder `{shown}` is not empty"));
@@ -91,9 +95,7 @@ pub fn embed_manifest(arguments: &EmbedArguments) -> CommandResult {
         Stop { help: error.help(), ..Stop::new(Exit::Plugin, format!("`{}`: {error}", file.display())) }
     })?;
     match &arguments.output {
-        Some(output) => {
-            fs::write(output, embedded).map_err(|error| Stop::io(format!("write `{}`", output.display()), &error))?
-        }
+        Some(output) => replaced_file::put(output, embedded)?,
         None => replaced_file::replace(file, embedded)?,
     }
     let output = arguments.output.as_ref().unwrap_or(file);

@@ -15,7 +15,7 @@ use glovebox_journal::event::{ChangeOp, FileChange, ForkedFrom};
 use glovebox_names::shell;
 use glovebox_pipeline::ir::{HandlerKind, NodeId};
 use glovebox_record::spend::{Money, SpendTotals};
-use glovebox_record::{Failure, Hook, HookKind, LimitUnit, LimitUse, Receipt, Tokens};
+use glovebox_record::{Failure, FailureCode, Hook, HookKind, LimitUnit, LimitUse, Receipt, Tokens};
 use glovebox_state::evidence::configuration::NewConfiguration;
 use glovebox_state::evidence::{
     CommandEvidence, DroppedChecks, FailedBranch, Proof, RecoveryDecision, Resumption, RunStatus, RunSummary,
@@ -512,6 +512,9 @@ fn what_next(summary: &RunSummary, named: &RunNames) -> String {
         }
         (RunStatus::Running, _) => {
             format!("wait until it ends: glovebox attach {exact}, or end it: glovebox cancel {exact}")
+        }
+        _ if summary.end.failure.as_ref().is_some_and(|failure| failure.code == FailureCode::REVOKED) => {
+            format!("glovebox show {next}{node}, then use another version of the plugin: glovebox plugin update NAME")
         }
         (_, nothing_changed) => match (summary.resumption(), nothing_changed) {
             (Resumption::Continues, _) => format!("glovebox resume {exact}"),

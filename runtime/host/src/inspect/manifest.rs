@@ -11,6 +11,8 @@ use std::collections::BTreeMap;
 
 /// Name of the custom section with a plugin's manifest.
 pub const MANIFEST_SECTION: &str = "glovebox:manifest";
+/// Maximum number of entries of each list of wants. An operator reads all of them.
+const WANTS_MAX: usize = 256;
 /// Maximum length of a manifest that is read, in bytes.
 pub(super) const MANIFEST_BYTES_MAX: usize = 64 << 10;
 /// Maximum length of a text in one line, in bytes.
@@ -152,6 +154,14 @@ impl Manifest {
         }
         if let Some(docs) = &self.docs {
             check_text("docs", docs, DOCS_BYTES_MAX, |c| matches!(c, '\n' | '\t'))?;
+        }
+        let lists = [
+            ("read", self.wants.read.len()),
+            ("write", self.wants.write.len()),
+            ("commands", self.wants.commands.len()),
+        ];
+        if let Some((field, found)) = lists.into_iter().find(|(_, found)| *found > WANTS_MAX) {
+            return Err(format!("`wants.{field}` has {found} entries, expected at most {WANTS_MAX}"));
         }
         for command in &self.wants.commands {
             check_text("wants.commands", command, TEXT_BYTES_MAX, |_| false)?;

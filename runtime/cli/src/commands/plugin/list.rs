@@ -1,6 +1,6 @@
 //! `glovebox plugin ls`: the plugins of a project, and whether each is as it was locked.
 
-use super::now::{PluginNow, plugins_now};
+use super::now::{PluginNow, each_now, plugins_now};
 use crate::arguments::ListPluginsArguments;
 use crate::exit::{CommandResult, Exit};
 use crate::prepare;
@@ -10,14 +10,23 @@ use crate::terminal::{self, visible};
 /// Prints one row for each plugin.
 pub fn list(arguments: &ListPluginsArguments) -> CommandResult {
     let project = prepare::read_project(&arguments.workdir, None)?;
-    let now = plugins_now(&project)?;
     if arguments.json {
+        let now = plugins_now(&project)?;
         terminal::print_json(&now.iter().map(|now| &now.plugin).collect::<Vec<_>>())?;
         return Ok(Exit::Ok);
     }
-    let width = now.iter().map(|now| now.plugin.name.len()).max().unwrap_or_default();
+    let now = each_now(&project);
+    let width = now.iter().map(|(name, _)| name.len()).max().unwrap_or_default();
     let mut rows = Rows::new(width);
-    for PluginNow { plugin, refused, .. } in &now {
+    for (name, now) in &now {
+        let PluginNow { plugin, refused, .. } = match now {
+            Ok(now) => now,
+            // One plugin that cannot be read does not hide the others.
+            Err(stop) => {
+                rows.row(name, format_args!("does not run: {}", stop.message));
+                continue;
+            }
+        };
         let state = match (refused, project.lock.verify(plugin)) {
             (Some(refused), _) => format!("does not run: {}", refused.message),
             (None, Ok(())) => "locked".to_owned(),
@@ -27,7 +36,7 @@ pub fn list(arguments: &ListPluginsArguments) -> CommandResult {
         let version = plugin.version.as_deref().unwrap_or("-");
         rows.row(&plugin.name, format_args!("{version}  {}  {state}{signer}", plugin.source));
     }
-    for name in project.lock.plugins.keys().filter(|name| !now.iter().any(|now| now.plugin.name == **name)) {
+    for name in project.lock.plugins.keys().filter(|name| !now.iter().any(|(known, _)| known == *name)) {
         rows.row(visible::line(name), "only in `glovebox.lock`; `glovebox plugin remove` removes it");
     }
     terminal::print(rows.finish());

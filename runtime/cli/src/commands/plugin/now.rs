@@ -51,20 +51,31 @@ pub fn unknown(name: &str) -> Stop {
 
 /// Returns all plugins and rule plugins of a project, in the order of their names.
 pub fn plugins_now(project: &Project) -> Result<Vec<PluginNow<'_>>, Stop> {
-    let mut found = Vec::new();
-    for (name, entry) in &project.config.plugins {
+    each_now(project).into_iter().map(|(_, now)| now).collect()
+}
+
+/// Returns the names of all plugins and rule plugins of a project, each with the plugin or why it cannot be read.
+pub fn each_now(project: &Project) -> Vec<(&str, Result<PluginNow<'_>, Stop>)> {
+    let plugin = |(name, entry): (&'_ String, &'_ PluginEntry)| {
         let listed = ConfigEntry::plugin(name, entry);
         let component = listed.read(project)?;
         let now = plugin_now(project, name, entry, &component.inspection)?;
-        found.push(now.checked(project, &listed, component));
-    }
-    for (name, entry) in &project.config.rules {
+        Ok(now.checked(project, &listed, component))
+    };
+    let rules = |(name, entry): (&'_ String, &'_ RuleEntry)| {
         let listed = ConfigEntry::rules(name, entry);
         let component = listed.read(project)?;
         let plugin = rules_now(name, entry, &component.inspection)?;
-        found.push(PluginNow { plugin, agreement: None, refused: None }.checked(project, &listed, component));
+        Ok(PluginNow { plugin, agreement: None, refused: None }.checked(project, &listed, component))
+    };
+    let mut found = Vec::new();
+    for (name, entry) in &project.config.plugins {
+        found.push((name.as_str(), plugin((name, entry))));
     }
-    Ok(found)
+    for (name, entry) in &project.config.rules {
+        found.push((name.as_str(), rules((name, entry))));
+    }
+    found
 }
 
 /// Returns the plugin with these bytes, without its signer, or refuses a component that no stage could use.

@@ -62,7 +62,8 @@ fn refuse_name(file: &str, inspection: &Inspection) -> Result<(), Stop> {
     Err(Stop::new(Exit::Plugin, message).with_help(help))
 }
 
-/// Refuses signatures of other bytes: nobody who requires a signature could use the version, and a version cannot be replaced.
+/// Refuses signatures of other bytes. Operators who require signatures could not use the published version, and its author could not
+/// replace it.
 fn refuse_other_signatures(signatures: &[u8], component: &[u8], inspection: &Inspection) -> Result<(), SignatureFault> {
     let read = Signatures::read(signatures)?;
     let Some(manifest) = &inspection.manifest else { return Ok(()) };
