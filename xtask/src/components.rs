@@ -9,7 +9,7 @@ use crate::rustc::TARGET;
 use crate::wasm_std::{self, StdSource};
 use crate::{Step, repository, sources};
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
 /// The handlers that are embedded in the binary, and the component that attacks the host.
@@ -38,9 +38,9 @@ pub(crate) fn build(forced: Option<StdSource>, examples: &[&str]) -> Step<()> {
             .join(format!("component/glovebox_{}.wasm", name.replace('-', "_")));
         publish(&built, &format!("{name}.wasm"))?;
     }
-    put(digest.as_bytes(), sources::FILE)?;
+    put(digest.as_bytes(), &published(sources::FILE))?;
     build_programs()?;
-    examples.iter().try_for_each(|folder| build_example(&repository().join(folder), &std_flags))
+    examples.iter().try_for_each(|example| build_example(example, &std_flags))
 }
 
 /// Builds one component into a separate folder, to check that a standard library is available. `target/components` is not changed.
@@ -110,20 +110,25 @@ fn host_triple() -> Step<String> {
 
 /// Copies a built file into `target/components`.
 fn publish(built: &Path, name: &str) -> Step<()> {
-    put(&at(built, fs::read(built))?, name)
+    put(&at(built, fs::read(built))?, &published(name))
 }
 
-/// Writes a file into `target/components`, unless it already has these bytes.
-fn put(bytes: &[u8], name: &str) -> Step<()> {
-    let folder = repository().join("target/components");
-    at(&folder, fs::create_dir_all(&folder))?;
-    let place = folder.join(name);
-    if fs::read(&place).is_ok_and(|present| present == bytes) {
+/// Returns the place of a file in `target/components`.
+fn published(name: &str) -> PathBuf {
+    repository().join("target/components").join(name)
+}
+
+/// Writes a file, unless it already has these bytes.
+fn put(bytes: &[u8], place: &Path) -> Step<()> {
+    if fs::read(place).is_ok_and(|present| present == bytes) {
         return Ok(());
     }
-    let fresh = folder.join(format!("{name}.new"));
+    if let Some(folder) = place.parent() {
+        at(folder, fs::create_dir_all(folder))?;
+    }
+    let fresh = place.with_extension("new");
     at(&fresh, fs::write(&fresh, bytes))?;
-    at(&place, fs::rename(&fresh, &place))
+    at(place, fs::rename(&fresh, place))
 }
 
 /// Runs the native tests of the quickstart's plugin, as its author would do.
@@ -131,6 +136,26 @@ pub(crate) fn test_review_plugin() -> Step<()> {
     demand(nested_cargo(&repository().join(REVIEW_PLUGIN), &[]).args(["test", "--locked"]))
 }
 
-fn build_example(folder: &Path, std_flags: &[String]) -> Step<()> {
-    demand(nested_cargo(folder, std_flags).args(["build", "--locked", "--release", "--target", TARGET]))
+/// Builds the plugin of an example. All examples but the quickstart's share one target folder, because their dependencies are the
+/// same; their components are copied to where a plain `cargo build` in the example puts them.
+fn build_example(example: &str, std_flags: &[String]) -> Step<()> {
+    let folder = repository().join(example);
+    let mut cargo = nested_cargo(&folder, std_flags);
+    cargo.args(["build", "--locked", "--release", "--target", TARGET]);
+    if example == REVIEW_PLUGIN {
+        return demand(&mut cargo);
+    }
+    let shared = repository().join("target/wasm-examples");
+    demand(cargo.arg("--target-dir").arg(&shared))?;
+    let component = format!("{TARGET}/release/{}.wasm", package(&folder)?.replace('-', "_"));
+    let (built, place) = (shared.join(&component), folder.join("target").join(&component));
+    put(&at(&built, fs::read(&built))?, &place)
+}
+
+/// Returns the name in the `Cargo.toml` of a folder.
+fn package(folder: &Path) -> Step<String> {
+    let file = folder.join("Cargo.toml");
+    let text = at(&file, fs::read_to_string(&file))?;
+    let name = text.lines().find_map(|line| line.strip_prefix("name = \"")?.strip_suffix('"'));
+    name.map(str::to_owned).ok_or_else(|| format!("`{}` has no line with a name", file.display()))
 }
