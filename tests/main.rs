@@ -120,6 +120,7 @@ mod run_again;
 mod runs;
 mod scenarios;
 mod second_chance;
+mod serve;
 mod set_aside;
 mod signatures;
 mod soak;

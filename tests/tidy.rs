@@ -135,7 +135,7 @@ fn dependencies(manifest: &str) -> BTreeSet<String> {
 }
 
 /// The crates of this workspace, each with the crates that it may use.
-const MAY_USE: [(&str, &str); 28] = [
+const MAY_USE: [(&str, &str); 29] = [
     ("runtime/names", ""),
     ("runtime/schema", ""),
     ("runtime/record", "names"),
@@ -150,11 +150,12 @@ const MAY_USE: [(&str, &str); 28] = [
     ("runtime/host", "jail models names record schema workspace"),
     ("runtime/signing", "names record"),
     ("runtime/registry", "record workspace"),
+    ("runtime/serve", "record"),
     ("runtime/plan", "host jail models names pipeline record registry signing workspace"),
     ("runtime/engine", "host jail journal models names pipeline plan record state workspace"),
     (
         "runtime/cli",
-        "attack contract drawing engine fake-llm host jail journal models names ordinary pipeline plan record registry signing state workspace",
+        "attack contract drawing engine fake-llm host jail journal models names ordinary pipeline plan record registry serve signing state workspace",
     ),
     ("tests/attack", "host hostile jail record workspace"),
     ("tests/attack/hostile", ""),

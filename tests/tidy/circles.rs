@@ -37,6 +37,7 @@ const HELD: &[&str] = &[
     "runtime/record/src/",
     "runtime/registry/src/",
     "runtime/schema/src/",
+    "runtime/serve/src/",
     "runtime/signing/src/",
     "runtime/state/src/",
     "runtime/workspace/src/",

@@ -19,6 +19,7 @@ mod parallel;
 mod plugin;
 mod reading;
 mod reports;
+mod serve;
 mod signing;
 mod spend;
 mod stall;
@@ -44,6 +45,7 @@ pub use plugin::{
 };
 pub use reading::*;
 pub use reports::*;
+pub use serve::{ServeArguments, TasksArguments, TokenAddArguments, TokenListArguments, TokensCommand};
 pub use signing::{KeygenArguments, RevokeArguments, SignArguments, VerifyPluginArguments};
 pub use spend::SpendArguments;
 pub use stall::StallArguments;
@@ -53,7 +55,7 @@ use crate::runs::{RUNS_DIR, RunSelector};
 use crate::setup::starter::Template;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use glovebox_journal::event::NodeId;
-use glovebox_record::Tier;
+use glovebox_record::{Digest, Tier};
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -134,6 +136,8 @@ pub enum Command {
     Attest(Deferred<AttestArguments>),
     /// Check a signed attestation, and the run that it is about
     VerifyRun(Deferred<VerifyRunArguments>),
+    /// List each visit of a stage, and what it waits for
+    Tasks(Deferred<TasksArguments>),
     /// Print the whole output of a node's commands
     Logs(Deferred<LogsArguments>),
     /// Print what an agent stage and its model said, turn by turn
@@ -159,6 +163,14 @@ pub enum Command {
         /// What to do with confirmations.
         #[command(subcommand)]
         command: TrustCommand,
+    },
+    /// Show and steer runs over HTTP
+    Serve(Deferred<ServeArguments>),
+    /// Make, list and remove tokens of clients of `serve`
+    Tokens {
+        /// What to do with tokens.
+        #[command(subcommand)]
+        command: TokensCommand,
     },
     /// Answer model calls from a file, for tests
     FakeLlm(Deferred<FakeArguments>),
@@ -223,6 +235,12 @@ pub struct RunArguments {
     /// Id of the run: letters, digits, `-` and `_`; default: a new id
     #[arg(long, value_name = "ID")]
     pub run_id: Option<String>,
+    /// Start only if the plan has this digest, as `glovebox plan --json` prints it
+    #[arg(long, value_name = "DIGEST")]
+    pub plan: Option<Digest>,
+    /// Leave the session of the parent process, which may end before the run
+    #[arg(long, hide = true)]
+    pub own_session: bool,
     #[command(flatten)]
     pub execution: ExecutionArguments,
     /// Give model stages a simulated answer, which always succeeds; no model is asked
@@ -430,6 +448,9 @@ pub struct ResumeArguments {
     /// With `--replan`: accept a plan that allows more, without a question
     #[arg(long, requires = "replan")]
     pub yes: bool,
+    /// Leave the session of the parent process, which may end before the run
+    #[arg(long, hide = true)]
+    pub own_session: bool,
     /// Continue with this model script; its turns count from the start of the run
     #[arg(long, value_name = "F")]
     pub script: Option<PathBuf>,

@@ -15,7 +15,7 @@ use crate::terminal::paint::Paint;
 use crate::terminal::progress::Notices;
 use crate::terminal::{self, duration, visible};
 use glovebox_engine::inbox::{GivenAnswer, Terminal};
-use glovebox_journal::event::{QuestionAsked, QuestionId};
+use glovebox_journal::event::{AnsweredBy, QuestionAsked, QuestionId, whole_milliseconds};
 use glovebox_record::Choice;
 use glovebox_record::question::{ANSWER_BYTES_MAX, Answer, QuestionType};
 use jiff::Timestamp;
@@ -101,7 +101,7 @@ impl Asker {
             };
             self.notices.release();
             let Some(value) = value else { continue };
-            let none = GivenAnswer::none(&asked, glovebox_journal::event::whole_milliseconds(Timestamp::now()));
+            let none = GivenAnswer::none(&asked, AnsweredBy::Terminal, whole_milliseconds(Timestamp::now()));
             last = Some(asked);
             if answers.blocking_send(GivenAnswer { value, by: answer_sources::name(None), ..none }).is_err() {
                 return;

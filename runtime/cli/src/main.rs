@@ -33,6 +33,7 @@ mod schemas;
 mod setup;
 mod stop_signals;
 mod terminal;
+mod token_file;
 mod user_key;
 
 use arguments::{Arguments, Command, Deferred, HoldoutCommand, ModelsCommand, PluginCommand};
@@ -119,6 +120,7 @@ fn dispatch(command: Command) -> CommandResult {
         Command::Evidence(Deferred(arguments)) => commands::evidence::evidence(&arguments),
         Command::Attest(Deferred(arguments)) => commands::attest::attest(&arguments),
         Command::VerifyRun(Deferred(arguments)) => commands::verify_run::verify_run(&arguments),
+        Command::Tasks(Deferred(arguments)) => commands::tasks::tasks(&arguments),
         Command::Logs(Deferred(arguments)) => commands::logs::logs(&arguments),
         Command::Transcript(Deferred(arguments)) => commands::transcript::transcript(&arguments),
         Command::Apply(Deferred(arguments)) => commands::apply::apply(&arguments),
@@ -127,6 +129,8 @@ fn dispatch(command: Command) -> CommandResult {
         Command::Models { command: ModelsCommand::Ls(arguments) } => commands::models::ls(&arguments),
         Command::Models { command: ModelsCommand::Test(arguments) } => commands::models::test(&arguments),
         Command::Trust { command } => commands::trust::trust(&command),
+        Command::Serve(Deferred(arguments)) => commands::serve::serve(&arguments),
+        Command::Tokens { command } => commands::tokens::tokens(&command),
         Command::FakeLlm(Deferred(arguments)) => commands::fake_llm::fake_llm(&arguments),
         Command::Holdout { command: HoldoutCommand::Status(arguments) } => commands::holdout::status(&arguments),
         Command::Holdout { command: HoldoutCommand::Verify(arguments) } => commands::holdout::verify(&arguments),

@@ -38,7 +38,6 @@ use std::time::{Duration, SystemTime};
 
 /// The folder of runs in a project, unless `--runs-dir` names another one.
 pub const RUNS_DIR: &str = ".glovebox/runs";
-const ID_CHARACTERS_MAX: usize = 64;
 /// Number of characters at the end of a generated id that identify it: 30 random bits.
 const SHORT_CHARACTERS: usize = 6;
 /// A file whose modification time is the creation time of its run, if the clock was set back before the run began.
@@ -56,12 +55,11 @@ pub struct RunId(String);
 impl RunId {
     /// Parses an id from the user.
     pub fn parse(text: &str) -> Result<Self, Stop> {
-        let safe = |character: char| character.is_ascii_alphanumeric() || matches!(character, '-' | '_');
-        let starts_well = text.starts_with(|first: char| first.is_ascii_alphanumeric());
-        if text == "latest" || !starts_well || text.len() > ID_CHARACTERS_MAX || !text.chars().all(safe) {
+        if !glovebox_record::RunId::is_folder_name(text) {
             let message = format!(
                 "`{text}` is not a valid run id: expected letters, digits, `-` and `_`, a letter or digit first, at most \
-                 {ID_CHARACTERS_MAX} characters, not `latest`"
+                 {} characters, not `latest`",
+                glovebox_record::RunId::CHARACTERS_MAX
             );
             return Err(Stop::new(Exit::Usage, message));
         }
@@ -136,17 +134,27 @@ pub fn list(runs_dir: &Path) -> Result<Vec<RunFolder>, Stop> {
     Ok(runs)
 }
 
+/// Returns the run with exactly this id. `None` if there is none.
+pub fn with_id(runs_dir: &Path, id: &glovebox_record::RunId) -> Option<RunFolder> {
+    let is_name = glovebox_record::RunId::is_folder_name(id.as_str());
+    if is_name { folder_of(runs_dir.join(id.as_str())) } else { None }
+}
+
 fn listed(entry: &std::fs::DirEntry) -> Option<RunFolder> {
     // A name that begins with a dot belongs to the cache, a draft, or a run that is being removed.
     if entry.file_name().as_encoded_bytes().starts_with(b".") {
         return None;
     }
-    let path = std::path::absolute(entry.path()).ok()?;
+    folder_of(entry.path())
+}
+
+fn folder_of(path: PathBuf) -> Option<RunFolder> {
+    let path = std::path::absolute(path).ok()?;
     let journal = std::fs::symlink_metadata(path.join(JOURNAL_FILE)).ok()?;
     let created = journal.created().or_else(|_| journal.modified()).ok()?;
     let noted = std::fs::symlink_metadata(path.join(CREATED_FILE)).and_then(|file| file.modified());
     let created = noted.map_or(created, |noted| noted.max(created));
-    Some(RunFolder { id: entry.file_name().into_string().ok()?, path, created })
+    Some(RunFolder { id: path.file_name()?.to_str()?.to_owned(), path, created })
 }
 
 /// Makes the folder of a resumed run private again, if other users could read it.

@@ -5,6 +5,9 @@
 use crate::commands::answer::AnswerFile;
 use crate::commands::apply::ApplyFile;
 use crate::commands::control::ControlFile;
+use crate::commands::desk::Health;
+use crate::commands::desk::logs::LogLine;
+use crate::commands::desk::program::StartFile;
 use crate::commands::diff::DiffFile;
 use crate::commands::evidence::EvidenceFile;
 use crate::commands::gates::GatesFile;
@@ -14,7 +17,10 @@ use crate::commands::ls::RunList;
 use crate::commands::models::{ModelsFile, ModelsTestFile};
 use crate::commands::plugin::outdated::PluginAge;
 use crate::commands::plugin::signature::{Standing, VerifyFile};
+use crate::commands::serve::ServeFile;
 use crate::commands::steer::SteerFile;
+use crate::commands::tasks::{TaskFile, TaskList};
+use crate::commands::tokens::TokensFile;
 use crate::commands::transcript::TurnLine;
 use crate::commands::trust::TrustFile;
 use crate::commands::version::Version;
@@ -26,9 +32,12 @@ use glovebox_contract::stage_file::StageFile;
 use glovebox_engine::project::schema::written;
 use glovebox_journal::event::{Digest, Record};
 use glovebox_plan::lock::LockedPlugin;
+use glovebox_serve::desk::Problem;
+use glovebox_serve::server::Session;
 use glovebox_signing::envelope::Envelope;
 use glovebox_signing::plugin::PluginStatement;
 use glovebox_signing::revocation::RevocationFile;
+use glovebox_state::named_events::NamedEvent;
 use glovebox_state::why::Why;
 use schemars::{JsonSchema, Schema};
 use serde::Serialize;
@@ -218,6 +227,16 @@ fn schemas() -> Vec<(&'static str, Schema)> {
         ("removed", written::<Removed>()),
         ("show-node", written::<Vec<Record>>()),
         ("statement", written::<Statement<'_>>()),
+        ("log-line", written::<LogLine>()),
+        ("serve", written::<ServeFile>()),
+        ("serve-event", written::<NamedEvent>()),
+        ("serve-health", written::<Health<'_>>()),
+        ("serve-problem", written::<Problem>()),
+        ("serve-session", written::<Session<'_>>()),
+        ("serve-start", written::<StartFile>()),
+        ("task", written::<TaskFile>()),
+        ("tasks", written::<TaskList>()),
+        ("tokens", written::<TokensFile>()),
         ("trust", written::<TrustFile>()),
         ("steer", written::<SteerFile<'_>>()),
         ("transcript", written::<TurnLine<'_>>()),

@@ -9,7 +9,7 @@ mod sheet;
 mod steering;
 
 pub(crate) use message::forget_requests;
-pub use message::{GivenAnswer, INBOX_DIR, Message, file_name, seal};
+pub use message::{GivenAnswer, INBOX_DIR, Message, answer_file_name, file_name, seal};
 pub use sheet::AnswerSheet;
 pub use steering::GivenSteering;
 
@@ -60,7 +60,7 @@ pub struct Terminal {
 pub struct Inbox {
     attendance: Attendance,
     folder: Option<Folder>,
-    given: BTreeMap<QuestionId, (AnsweredBy, GivenAnswer)>,
+    given: BTreeMap<QuestionId, GivenAnswer>,
     steering: VecDeque<GivenSteering>,
     pause: Option<String>,
     held: Option<HeldStage>,
@@ -125,7 +125,7 @@ impl Inbox {
         };
         tokio::select! {
             answer = terminal => match answer {
-                Some(given) => self.keep(AnsweredBy::Terminal, given),
+                Some(given) => self.keep(given),
                 // The person has left.
                 None => (self.attendance.terminal, self.has_left) = (None, true),
             },
@@ -144,34 +144,34 @@ impl Inbox {
     /// after the question's timeout, or an automatic, prepared or default answer of this process.
     pub(crate) fn answer(&mut self, open: &OpenQuestion, now: Timestamp) -> Option<QuestionAnswered> {
         let asked = &*open.asked;
-        if let Some((how, given)) = self.given.remove(&asked.question) {
+        if let Some(given) = self.given.remove(&asked.question) {
             // An answer has the time of the wall clock of another process, which can differ from the clock of the run.
             let is_late = asked.due_at.is_some_and(|due| now > due && given.at > due);
             match asked.answers().read(&given.value) {
-                Ok(answer) if !is_late => return Some(answered(asked, how, given, Some(answer))),
+                Ok(answer) if !is_late => return Some(answered(asked, given, Some(answer))),
                 Ok(_) => tracing::warn!(question = %asked.question, "an answer came too late"),
                 Err(error) => self.problem = Some(error.to_string()),
             }
         }
-        let nobody = |at| GivenAnswer::none(&asked.question, at);
+        let nobody = |how, at| GivenAnswer::none(&asked.question, how, at);
         let is_of_gate = asked.recovery.is_none();
         let default = || asked.default.clone().map(Answer::Choice);
         if let Some(due) = asked.due_at.filter(|due| *due <= now) {
-            return Some(answered(asked, AnsweredBy::Timeout, nobody(due), default()));
+            return Some(answered(asked, nobody(AnsweredBy::Timeout, due), default()));
         }
         // A question about a scope is not approved automatically, because no person has seen what it would grant.
         if let Some(by) = self.attendance.auto_approve.as_ref().filter(|_| is_of_gate)
             && let Some(answer) = asked.answers().approval()
         {
             let value = "auto-approved".to_owned();
-            let given = GivenAnswer { by: by.clone(), value, ..nobody(now) };
-            return Some(answered(asked, AnsweredBy::Auto, given, Some(answer)));
+            let given = GivenAnswer { by: by.clone(), value, ..nobody(AnsweredBy::Auto, now) };
+            return Some(answered(asked, given, Some(answer)));
         }
         if let Some(prepared) = self.prepared(asked, now) {
             return Some(prepared);
         }
         let is_alone = self.attendance.terminal.is_none() && !self.has_left && asked.due_at.is_none();
-        default().filter(|_| is_alone).map(|answer| answered(asked, AnsweredBy::Default, nobody(now), Some(answer)))
+        default().filter(|_| is_alone).map(|answer| answered(asked, nobody(AnsweredBy::Default, now), Some(answer)))
     }
 
     /// Shows exactly these questions to the person at the terminal.
@@ -190,7 +190,7 @@ impl Inbox {
     /// Removes the message with the answer to a question that is answered.
     pub(crate) fn done(&mut self, question: &QuestionId) {
         if let Some(folder) = &self.folder {
-            folder.remove(file_name(&Message::Answer(GivenAnswer::none(question, Timestamp::UNIX_EPOCH))));
+            folder.remove(answer_file_name(question));
         }
         self.problem = None;
     }
@@ -207,8 +207,8 @@ impl Inbox {
         }
     }
 
-    fn keep(&mut self, how: AnsweredBy, given: GivenAnswer) {
-        self.given.entry(given.question.clone()).or_insert((how, given));
+    fn keep(&mut self, given: GivenAnswer) {
+        self.given.entry(given.question.clone()).or_insert(given);
     }
 
     /// Returns the first valid prepared answer. Invalid answers before it are used up.
@@ -220,8 +220,8 @@ impl Inbox {
         while let Some((value, line)) = next(self.attendance.sheet.as_mut()?, &asked.node) {
             match asked.answers().read(&value) {
                 Ok(answer) => {
-                    let given = GivenAnswer { value, ..GivenAnswer::none(&asked.question, now) };
-                    let answered = answered(asked, AnsweredBy::File, given, Some(answer));
+                    let given = GivenAnswer { value, ..GivenAnswer::none(&asked.question, AnsweredBy::File, now) };
+                    let answered = answered(asked, given, Some(answer));
                     return Some(QuestionAnswered { sheet: Some(line), ..answered });
                 }
                 Err(error) => self.problem = Some(error.to_string()),
@@ -238,7 +238,7 @@ impl Inbox {
         self.steering.clear();
         for message in messages {
             match message {
-                Message::Answer(given) => self.keep(AnsweredBy::Command, given),
+                Message::Answer(given) => self.keep(given),
                 Message::Steer(given) => self.steering.push_back(given),
                 Message::Pause { by } => self.pause = Some(by),
                 Message::Cancel { by } => signals.cancel(&RunCanceled::by_person(&by).by),
@@ -277,7 +277,8 @@ impl Folder {
         let Ok(entries) = folder.entries() else { return Vec::new() };
         let names = entries.flatten().filter_map(|entry| entry.file_name().into_string().ok());
         let open = |name: &str| message::open(&folder, name, &self.run_id, self.key.as_ref());
-        names.filter_map(|name| open(&name).map(|message| (name, message))).collect()
+        let named = names.filter_map(|name| open(&name).map(|message| (name, message)));
+        named.filter(|(_, message)| message.is_of_a_person()).collect()
     }
 
     fn remove(&self, name: impl Display) {
@@ -285,7 +286,7 @@ impl Folder {
     }
 }
 
-fn answered(asked: &QuestionAsked, how: AnsweredBy, given: GivenAnswer, answer: Option<Answer>) -> QuestionAnswered {
+fn answered(asked: &QuestionAsked, given: GivenAnswer, answer: Option<Answer>) -> QuestionAnswered {
     let text = if given.text.is_empty() && answer == Some(Answer::Text) { given.value.clone() } else { given.text };
     let QuestionAsked { generation, branch, node, visit, question, .. } = asked.clone();
     QuestionAnswered {
@@ -294,7 +295,7 @@ fn answered(asked: &QuestionAsked, how: AnsweredBy, given: GivenAnswer, answer: 
         node,
         visit,
         question,
-        how,
+        how: given.how,
         by: given.by,
         answered_at: glovebox_journal::event::whole_milliseconds(given.at),
         value: given.value,

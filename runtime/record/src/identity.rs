@@ -123,6 +123,18 @@ fn is_folder_name(text: &str) -> bool {
     !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-'))
 }
 
+impl RunId {
+    /// Maximum number of characters of the name of a run.
+    pub const CHARACTERS_MAX: usize = 64;
+
+    /// Returns true if a run can have this name: letters, digits, `-` and `_`, a letter or digit first, at most 64
+    /// characters, and not `latest`.
+    pub fn is_folder_name(text: &str) -> bool {
+        let starts_well = text.starts_with(|first: char| first.is_ascii_alphanumeric());
+        starts_well && text.len() <= Self::CHARACTERS_MAX && text != "latest" && is_folder_name(text)
+    }
+}
+
 impl BranchId {
     /// Returns the branch that every run begins with.
     pub fn main() -> Self {

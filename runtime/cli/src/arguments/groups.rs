@@ -8,12 +8,13 @@ use clap::{Command, CommandFactory};
 use std::fmt::Write;
 
 /// Each group with its commands, in the order of the help.
-const GROUPS: [(&str, &[&str]); 6] = [
+const GROUPS: [(&str, &[&str]); 7] = [
     ("Begin a pipeline", &["init", "check", "fmt", "explain", "graph", "plan"]),
     ("Run a pipeline", &["run", "resume", "fork", "gates", "answer", "steer", "pause", "cancel", "wait", "attach"]),
-    ("Look at runs", &["ls", "show", "why", "logs", "transcript", "diff", "apply", "rm", "gc"]),
+    ("Look at runs", &["ls", "show", "why", "tasks", "logs", "transcript", "diff", "apply", "rm", "gc"]),
     ("Prove what a run did", &["evidence", "verify", "attest", "verify-run", "holdout"]),
     ("Plugins and models", &["plugin", "models", "trust", "fake-llm"]),
+    ("Serve runs", &["serve", "tokens"]),
     ("This program and machine", &["doctor", "schema", "version", "help", "completions", "man"]),
 ];
 

@@ -12,13 +12,16 @@ use crate::runs::{self, RunFolder};
 use crate::terminal::{self, visible};
 use clap::Parser;
 use glovebox_engine::inbox::{GivenAnswer, Message};
-use glovebox_journal::event::{QuestionAnswered, QuestionAsked, QuestionId, Record, time_format, whole_milliseconds};
+use glovebox_journal::event::{
+    AnsweredBy, QuestionAnswered, QuestionAsked, QuestionId, Record, time_format, whole_milliseconds,
+};
 use glovebox_journal::rewind;
 use glovebox_record::question::{ANSWER_BYTES_MAX, Answer};
 use jiff::Timestamp;
 use schemars::JsonSchema;
 use serde::Serialize;
 use std::ffi::OsString;
+use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -42,32 +45,83 @@ pub struct AnswerFile<'a> {
     pub state: &'a str,
 }
 
+/// An answer to a question, as a person gave it.
+#[derive(Debug)]
+pub struct Reply<'a> {
+    /// The question, by its id; or the node, if it asks one question.
+    pub question: &'a str,
+    /// The answer.
+    pub value: &'a str,
+    /// The comment; may be empty.
+    pub text: &'a str,
+    /// The name of the person.
+    pub by: String,
+    /// How the person gave the answer.
+    pub how: AnsweredBy,
+}
+
+/// An answer that the run has recorded, or that is kept for the resume.
+#[derive(Debug)]
+pub struct Answered {
+    question: QuestionId,
+    answer: Answer,
+    /// `recorded`, or `kept` for the resume.
+    state: &'static str,
+}
+
+impl Answered {
+    /// Returns the document that `answer --json` prints.
+    pub fn document<'a>(&'a self, run: &'a RunFolder) -> AnswerFile<'a> {
+        let Self { question, state, .. } = self;
+        AnswerFile { schema_version: 1, run_id: &run.id, question, label: self.label(), state }
+    }
+
+    fn label(&self) -> Option<&str> {
+        match &self.answer {
+            Answer::Choice(choice) => Some(choice.shown()),
+            Answer::No => Some("no"),
+            Answer::Text => None,
+        }
+    }
+}
+
 /// Answers a question.
 pub fn answer(arguments: &AnswerArguments) -> CommandResult {
     let run = runs::select(&arguments.runs.runs_dir, &arguments.run)?;
-    let records = read(&run, arguments)?;
-    let asked = question(&run, &records, arguments)?;
-    let read = asked.answers().read(&arguments.value);
+    let reply = Reply {
+        question: &arguments.question,
+        value: &arguments.value,
+        text: arguments.text.as_deref().unwrap_or_default(),
+        by: answer_sources::name(arguments.name.as_ref()),
+        how: AnsweredBy::Command,
+    };
+    let answered = give(&run, &arguments.runs.runs_dir, reply)?;
+    report(arguments, &run, &answered)?;
+    // A run that a process drives continues without a resume.
+    let is_resumed = arguments.resume && answered.state == "kept";
+    if is_resumed { resume::go_on(&resumed(arguments, &run)?, &run) } else { Ok(Exit::Ok) }
+}
+
+/// Gives an answer to a run. Returns when the process that drives the run has recorded it, or when it is kept for the
+/// resume because no process drives the run.
+pub fn give(run: &RunFolder, runs_dir: &Path, reply: Reply<'_>) -> Result<Answered, Stop> {
+    let records = read(run, runs_dir)?;
+    let asked = question(run, runs_dir, &records, reply.question)?;
+    let read = asked.answers().read(reply.value);
     let answer = read.map_err(|error| Stop::new(Exit::Usage, format!("question `{}`: {error}", asked.question)))?;
     let at = whole_milliseconds(Timestamp::now());
     // A process that drives the run decides by the clock of the run, which no change of the wall clock moves.
-    if !runs::is_live(&run) {
+    if !runs::is_live(run) {
         refuse_late(&asked, at)?;
     }
-    let given = GivenAnswer {
-        question: asked.question.clone(),
-        value: arguments.value.clone(),
-        text: text(arguments)?,
-        by: answer_sources::name(arguments.name.as_ref()),
-        at,
-    };
-    if !answer_sources::send(&run, &Message::Answer(given.clone()))? {
-        return Err(too_late(&asked.question, &first(&run, arguments, &asked)?));
+    let Reply { value, text, by, how, .. } = reply;
+    let (question, value, text) = (asked.question.clone(), value.to_owned(), bounded(text)?.to_owned());
+    let given = GivenAnswer { question, value, text, by, how, at };
+    if !answer_sources::send(run, &Message::Answer(given.clone()))? {
+        return Err(too_late(&asked.question, &first(run, runs_dir, &asked)?));
     }
-    let state = recorded(&run, arguments, &given)?;
-    report(arguments, &run, &asked, &answer, state)?;
-    // A run that a process drives continues without a resume.
-    if arguments.resume && state == "kept" { resume::go_on(&resumed(arguments, &run)?, &run) } else { Ok(Exit::Ok) }
+    let state = recorded(run, runs_dir, &given)?;
+    Ok(Answered { question: given.question, answer, state })
 }
 
 /// Returns the arguments of the resume that continues the run.
@@ -82,7 +136,7 @@ fn resumed(arguments: &AnswerArguments, run: &RunFolder) -> Result<ResumeArgumen
 }
 
 /// Describes the earlier answer, which waits to be recorded or was just recorded.
-fn first(run: &RunFolder, arguments: &AnswerArguments, asked: &QuestionAsked) -> Result<String, Stop> {
+fn first(run: &RunFolder, runs_dir: &Path, asked: &QuestionAsked) -> Result<String, Stop> {
     let kept = answer_sources::kept(run).into_iter().find(|given| given.question == asked.question);
     if let Some(GivenAnswer { value, by, at, .. }) = kept {
         let (by, value, at) = (visible::line(&by), visible::line(&value), time_format::text(&at));
@@ -90,23 +144,22 @@ fn first(run: &RunFolder, arguments: &AnswerArguments, asked: &QuestionAsked) ->
             "it was answered already with `{value}` (by {by} at {at}); the run has not recorded that answer yet"
         ));
     }
-    let records = read(run, arguments)?;
+    let records = read(run, runs_dir)?;
     let recorded = answer_of(&rewind::in_force(&records), asked.question.as_str()).map(whose);
     Ok(recorded.unwrap_or_else(|| "another answer came first".to_owned()))
 }
 
-fn read(run: &RunFolder, arguments: &AnswerArguments) -> Result<Vec<Record>, Stop> {
+fn read(run: &RunFolder, runs_dir: &Path) -> Result<Vec<Record>, Stop> {
     let verified = journal::read(run)?;
-    let named = runs::spelled(&run.id, &arguments.runs.runs_dir);
+    let named = runs::spelled(&run.id, runs_dir);
     journal::refuse_foreign(run, verified.provenance, format!("`glovebox show {named}` shows it"))?;
     Ok(verified.records)
 }
 
-/// Returns the open question that the arguments name by its id or by its node.
-fn question(run: &RunFolder, records: &[Record], arguments: &AnswerArguments) -> Result<Arc<QuestionAsked>, Stop> {
+/// Returns the open question with the id `wanted`, or of the node `wanted`.
+fn question(run: &RunFolder, runs_dir: &Path, records: &[Record], wanted: &str) -> Result<Arc<QuestionAsked>, Stop> {
     let state = journal::state(records)?;
     let all: Vec<&Arc<QuestionAsked>> = state.questions().map(|open| &open.asked).collect();
-    let wanted = arguments.question.as_str();
     let by_id: Vec<_> = all.iter().filter(|asked| asked.question == *wanted).collect();
     let by_node: Vec<_> = all.iter().filter(|asked| asked.node == *wanted).collect();
     if let [one] = if by_id.is_empty() { &by_node[..] } else { &by_id[..] } {
@@ -115,7 +168,7 @@ fn question(run: &RunFolder, records: &[Record], arguments: &AnswerArguments) ->
     if let Some(answered) = answer_of(&rewind::in_force(records), wanted).filter(|_| by_node.is_empty()) {
         return Err(too_late(&answered.question, &whose(answered)));
     }
-    let named = runs::spelled(&run.id, &arguments.runs.runs_dir);
+    let named = runs::spelled(&run.id, runs_dir);
     let open: Vec<String> = all.iter().map(|asked| format!("`{}`", asked.question)).collect();
     let open =
         if open.is_empty() { "no question is open".to_owned() } else { format!("open questions: {}", open.join(", ")) };
@@ -154,8 +207,7 @@ fn refuse_late(asked: &QuestionAsked, at: Timestamp) -> Result<(), Stop> {
     }
 }
 
-fn text(arguments: &AnswerArguments) -> Result<String, Stop> {
-    let text = arguments.text.clone().unwrap_or_default();
+fn bounded(text: &str) -> Result<&str, Stop> {
     if text.len() > ANSWER_BYTES_MAX {
         let message = format!("`--text` has {} bytes, expected at most {ANSWER_BYTES_MAX}", text.len());
         return Err(Stop::new(Exit::Usage, message));
@@ -165,11 +217,11 @@ fn text(arguments: &AnswerArguments) -> Result<String, Stop> {
 
 /// Waits until the process that drives the run has recorded an answer, and checks that it is the given answer. If the
 /// process ends before it has recorded an answer, the given answer is kept for the resume.
-fn recorded(run: &RunFolder, arguments: &AnswerArguments, given: &GivenAnswer) -> Result<&'static str, Stop> {
+fn recorded(run: &RunFolder, runs_dir: &Path, given: &GivenAnswer) -> Result<&'static str, Stop> {
     let began = Instant::now();
     loop {
         let was_live = runs::is_live(run);
-        let records = read(run, arguments)?;
+        let records = read(run, runs_dir)?;
         if let Some(answered) = answer_of(&rewind::in_force(&records), given.question.as_str()) {
             let is_mine = (answered.answered_at, &answered.by, &answered.value) == (given.at, &given.by, &given.value);
             return if is_mine { Ok("recorded") } else { Err(too_late(&given.question, &whose(answered))) };
@@ -185,29 +237,17 @@ fn recorded(run: &RunFolder, arguments: &AnswerArguments, given: &GivenAnswer) -
     }
 }
 
-fn report(
-    arguments: &AnswerArguments,
-    run: &RunFolder,
-    asked: &QuestionAsked,
-    answer: &Answer,
-    state: &str,
-) -> Result<(), Stop> {
-    let label = match answer {
-        Answer::Choice(choice) => Some(choice.shown()),
-        Answer::No => Some("no"),
-        Answer::Text => None,
-    };
+fn report(arguments: &AnswerArguments, run: &RunFolder, answered: &Answered) -> Result<(), Stop> {
     if arguments.json {
-        let question = &asked.question;
-        let document = AnswerFile { schema_version: 1, run_id: &run.id, question, label, state };
+        let document = answered.document(run);
         // The records of the resume follow, one per line.
         return if arguments.resume { terminal::print_json_line(&document) } else { terminal::print_json(&document) };
     }
     let named = runs::spelled(&run.id, &arguments.runs.runs_dir);
-    let question = visible::line(asked.question.as_str());
-    let what = label.map_or_else(|| "text".to_owned(), |label| format!("`{}`", visible::line(label)));
-    let next =
-        if state == "kept" && !arguments.resume { format!("; next: glovebox resume {named}") } else { String::new() };
+    let question = visible::line(answered.question.as_str());
+    let what = answered.label().map_or_else(|| "text".to_owned(), |label| format!("`{}`", visible::line(label)));
+    let is_kept = answered.state == "kept" && !arguments.resume;
+    let next = if is_kept { format!("; next: glovebox resume {named}") } else { String::new() };
     terminal::print(format!("answered {question} with {what}{next}\n"));
     Ok(())
 }

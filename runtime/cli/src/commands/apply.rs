@@ -39,30 +39,66 @@ pub struct ApplyFile<'a> {
 pub fn apply(arguments: &ApplyArguments) -> CommandResult {
     let run = runs::select(&arguments.runs.runs_dir, &arguments.run)?;
     let changes = Changes::read(&run)?;
-    let named = runs::spelled(&run.id, &arguments.runs.runs_dir);
     if !arguments.foreign {
-        let help = format!("read `glovebox diff {named}`, then run `glovebox apply {named} --foreign --workdir D`");
-        journal::refuse_foreign(&run, changes.provenance, help)?;
+        refuse_foreign(&run, &arguments.runs.runs_dir, &changes)?;
     }
-    match changes.verdict {
-        Some(Verdict::Success) => {}
-        Some(Verdict::Fail) => {
-            let message = format!("run `{}` failed, so its changes are not verified; nothing was written", run.id);
-            return Err(Stop::new(Exit::Policy, message).with_help(format!("show them: `glovebox diff {named}`")));
-        }
-        None => {
-            let message = format!("run `{}` has not ended; nothing was written", run.id);
-            return Err(Stop::new(Exit::Usage, message).with_help(format!("continue it: `glovebox resume {named}`")));
-        }
-    }
+    refuse_unverified(&run, &arguments.runs.runs_dir, &changes)?;
     let selected = selection::select(&changes.changes, &arguments.paths)?;
     let project = &*destination(arguments, &run, &changes)?;
-    let failed =
-        |error: &dyn std::error::Error| Stop::new(Exit::Usage, format!("apply to `{}`: {error}", project.display()));
     if let Some(name) = &arguments.branch {
         return make_branch(arguments, &Source { run: &run, changes: &changes, selected: &selected }, project, name);
     }
-    let plan = apply::plan(&changes.base, &selected, project, &|digest| changes.open(digest))
+    let plan = write(&changes, &selected, project)?;
+    done(arguments, &plan, &changes.new_configuration(&plan.writes))?;
+    finish(&run, &selected, &changes);
+    Ok(Exit::Ok)
+}
+
+/// Writes the changes of a successful run of this user to `project`, which must be the project that the run copied.
+/// Returns the document that `apply --json` prints, as text. Empty `paths` select every path.
+pub fn to_project(run: &RunFolder, runs_dir: &Path, project: &Path, paths: &[String]) -> Result<String, Stop> {
+    let changes = Changes::read(run)?;
+    refuse_foreign(run, runs_dir, &changes)?;
+    if changes.project != project {
+        let message = format!("run `{}` was started for another project; nothing was written", run.id);
+        return Err(Stop::new(Exit::Policy, message));
+    }
+    refuse_unverified(run, runs_dir, &changes)?;
+    let selected = selection::select(&changes.changes, paths)?;
+    let ApplyPlan { writes, deletes, .. } = &write(&changes, &selected, project)?;
+    let new_configuration = &changes.new_configuration(writes);
+    let document = terminal::json(&ApplyFile { schema_version: 1, writes, deletes, new_configuration })?;
+    finish(run, &selected, &changes);
+    Ok(document)
+}
+
+fn refuse_foreign(run: &RunFolder, runs_dir: &Path, changes: &Changes) -> Result<(), Stop> {
+    let named = runs::spelled(&run.id, runs_dir);
+    let help = format!("read `glovebox diff {named}`, then run `glovebox apply {named} --foreign --workdir D`");
+    journal::refuse_foreign(run, changes.provenance, help)
+}
+
+/// Refuses the changes of a run that has not succeeded.
+fn refuse_unverified(run: &RunFolder, runs_dir: &Path, changes: &Changes) -> Result<(), Stop> {
+    let named = runs::spelled(&run.id, runs_dir);
+    match changes.verdict {
+        Some(Verdict::Success) => Ok(()),
+        Some(Verdict::Fail) => {
+            let message = format!("run `{}` failed, so its changes are not verified; nothing was written", run.id);
+            Err(Stop::new(Exit::Policy, message).with_help(format!("show them: `glovebox diff {named}`")))
+        }
+        None => {
+            let message = format!("run `{}` has not ended; nothing was written", run.id);
+            Err(Stop::new(Exit::Usage, message).with_help(format!("continue it: `glovebox resume {named}`")))
+        }
+    }
+}
+
+/// Writes all selected changes, or nothing if the project differs from what the run copied.
+fn write(changes: &Changes, selected: &[FileChange], project: &Path) -> Result<ApplyPlan, Stop> {
+    let failed =
+        |error: &dyn std::error::Error| Stop::new(Exit::Usage, format!("apply to `{}`: {error}", project.display()));
+    let plan = apply::plan(&changes.base, selected, project, &|digest| changes.open(digest))
         .map_err(|error| failed(&error))?;
     if !plan.conflicts.is_empty() {
         return Err(refuse(&plan.conflicts, project));
@@ -71,11 +107,7 @@ pub fn apply(arguments: &ApplyArguments) -> CommandResult {
         changes.verify(change)?;
     }
     match apply::perform(&plan, &changes.base, project, &|digest| changes.open(digest)) {
-        Ok(()) => {
-            done(arguments, &plan, &changes.new_configuration(&plan.writes))?;
-            finish(&run, &selected, &changes);
-            Ok(Exit::Ok)
-        }
+        Ok(()) => Ok(plan),
         Err(ApplyError::Conflicts(conflicts)) => Err(refuse(&conflicts, project)),
         Err(error) => Err(failed(&error)),
     }

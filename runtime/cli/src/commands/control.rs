@@ -59,26 +59,31 @@ pub struct ControlFile<'a> {
 /// Cancels a run for good.
 pub fn cancel(arguments: &ControlArguments) -> CommandResult {
     let run = runs::select(&arguments.runs.runs_dir, &arguments.run)?;
-    let by = answer_sources::name(arguments.name.as_ref());
+    cancel_run(&run, &arguments.runs.runs_dir, &answer_sources::name(arguments.name.as_ref()))?;
+    report(&run, arguments.json, "canceled", None, "is canceled")
+}
+
+/// Cancels a run for good, and returns when it has ended. `by` is the name that the record gets.
+pub fn cancel_run(run: &RunFolder, runs_dir: &Path, by: &str) -> Result<(), Stop> {
     let began = Instant::now();
     let (mut asked, mut was_open): (Option<Instant>, bool) = (None, false);
-    let mut watch = Watch::new(&run);
+    let mut watch = Watch::new(run);
     loop {
-        let is_live = runs::is_live(&run);
+        let is_live = runs::is_live(run);
         // While a run is running, its records are read only once, to check that it belongs to this user.
-        let records = if is_live && was_open { Vec::new() } else { read(&run, &arguments.runs.runs_dir)? };
-        if !is_live && (is_canceled(&run, &records, was_open)? || end(&run, &by, began)?) {
-            return report(&run, arguments.json, "canceled", None, "is canceled");
+        let records = if is_live && was_open { Vec::new() } else { read(run, runs_dir)? };
+        if !is_live && (is_canceled(run, &records, was_open)? || end(run, by, began)?) {
+            return Ok(());
         }
         was_open = true;
         let _ended_when_due = is_live && watch.is_stopped();
         if is_live && asked.is_none_or(|at| at.elapsed() > ASK_EVERY) {
-            answer_sources::send(&run, &Message::Cancel { by: by.clone() })?;
+            answer_sources::send(run, &Message::Cancel { by: by.to_owned() })?;
             asked = Some(Instant::now());
         }
         if began.elapsed() > ENDED_WITHIN {
             let message = format!("run `{}` was asked to end, and has not ended yet", run.id);
-            let named = runs::spelled(&run.id, &arguments.runs.runs_dir);
+            let named = runs::spelled(&run.id, runs_dir);
             return Err(
                 Stop::new(Exit::Transient, message).with_help(format!("wait for its end: `glovebox wait {named}`"))
             );
@@ -121,19 +126,24 @@ fn end(run: &RunFolder, by: &str, began: Instant) -> Result<bool, Stop> {
 /// Asks the process that drives a run to stop when the current stages end.
 pub fn pause(arguments: &ControlArguments) -> CommandResult {
     let run = runs::select(&arguments.runs.runs_dir, &arguments.run)?;
-    let is_live = runs::is_live(&run);
-    let records = read(&run, &arguments.runs.runs_dir)?;
-    journal::beginning(&run, &records)?;
+    pause_run(&run, &arguments.runs.runs_dir, &answer_sources::name(arguments.name.as_ref()))?;
+    report(&run, arguments.json, "asked", None, "pauses when its current stages end")
+}
+
+/// Asks the process that drives a run to stop when the current stages end. `by` is the name that the record gets.
+pub fn pause_run(run: &RunFolder, runs_dir: &Path, by: &str) -> Result<(), Stop> {
+    let is_live = runs::is_live(run);
+    let records = read(run, runs_dir)?;
+    journal::beginning(run, &records)?;
     if is_live {
-        answer_sources::send(&run, &Message::Pause { by: answer_sources::name(arguments.name.as_ref()) })?;
-        return report(&run, arguments.json, "asked", None, "pauses when its current stages end");
+        return answer_sources::send(run, &Message::Pause { by: by.to_owned() }).map(drop);
     }
     let summary = RunSummary::from_records(&records);
     if summary.end.finished_at.is_some() {
         let message = format!("run `{}` has ended ({}), so there is nothing to pause", run.id, how(&summary));
         return Err(Stop::new(Exit::Usage, message));
     }
-    let named = runs::spelled(&run.id, &arguments.runs.runs_dir);
+    let named = runs::spelled(&run.id, runs_dir);
     let message = format!("no process drives run `{}`, so there is nothing to pause", run.id);
     Err(Stop::new(Exit::Usage, message).with_help(format!("continue it: `glovebox resume {named}`")))
 }
@@ -208,6 +218,11 @@ pub fn how(summary: &RunSummary) -> &'static str {
         RunStatus::Fail if summary.is_canceled() => "canceled",
         status => status.as_str(),
     }
+}
+
+/// Returns the document that `cancel --json` and `pause --json` print.
+pub fn document(run: &RunFolder, state: &str) -> Result<String, Stop> {
+    terminal::json(&ControlFile { schema_version: 1, run_id: &run.id, state, exit: None })
 }
 
 fn report(run: &RunFolder, is_json: bool, state: &str, exit: Option<ExitClass>, text: &str) -> CommandResult {

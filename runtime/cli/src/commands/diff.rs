@@ -79,20 +79,12 @@ impl FileVersion {
 /// Prints every path that the run changed, or only the selected paths.
 pub fn diff(arguments: &DiffArguments) -> CommandResult {
     let run = runs::select(&arguments.runs.runs_dir, &arguments.run)?;
-    let changes = match &arguments.question {
-        Some(question) => review::changes_for(&run, &question.as_str().into())?,
-        None => Changes::read(&run)?,
-    };
-    journal::warn_if_foreign(&run, changes.provenance);
-    let selected = selection::select(&changes.changes, &arguments.paths)?;
-    let read = |delta: &Delta| changes.bytes(delta).ok().flatten().and_then(|bytes| bytes.old.or(bytes.new));
-    let deltas = patch::pair(patch::deltas(&changes.base, &selected), &read);
-    let directories = patch::lost_directories(&changes.base, &selected);
-    let new = changes.new_configuration(&selected);
     if arguments.json {
-        terminal::print_json(&document(run, deltas, directories, new))?;
+        terminal::print_json(&document(&run, arguments.question.as_deref(), &arguments.paths)?)?;
         return Ok(Exit::Ok);
     }
+    let changes = changes(&run, arguments.question.as_deref())?;
+    let Differences { deltas, directories, new } = Differences::of(&changes, &arguments.paths)?;
     if deltas.is_empty() && directories.is_empty() {
         terminal::say(format_args!("run `{}` changed nothing\n", visible::line(&run.id)));
     }
@@ -110,19 +102,45 @@ pub fn diff(arguments: &DiffArguments) -> CommandResult {
     refuse_incomplete(&run, &lost)
 }
 
-fn document(
-    run: RunFolder,
-    deltas: Vec<Delta>,
-    directories: Vec<ScopePath>,
-    new_configuration: Vec<NewConfiguration>,
-) -> DiffFile {
+/// Returns the document that `diff --json` prints: every change of a run or, for a question, those since the last
+/// answer of the same gate. Empty `paths` select every path.
+pub fn document(run: &RunFolder, question: Option<&str>, paths: &[String]) -> Result<DiffFile, Stop> {
+    let changes = changes(run, question)?;
+    let Differences { deltas, directories, new: new_configuration } = Differences::of(&changes, paths)?;
     let files = deltas.into_iter().map(|delta| ChangedFile {
         before: delta.old.as_ref().map(FileVersion::from_version),
         after: delta.new.as_ref().map(FileVersion::from_version),
         moved_from: delta.renamed.map(|(path, _)| path),
         path: delta.path,
     });
-    DiffFile { schema_version: 1, run_id: run.id, files: files.collect(), new_configuration, directories }
+    Ok(DiffFile { schema_version: 1, run_id: run.id.clone(), files: files.collect(), new_configuration, directories })
+}
+
+fn changes(run: &RunFolder, question: Option<&str>) -> Result<Changes, Stop> {
+    let changes = match question {
+        Some(question) => review::changes_for(run, &question.into())?,
+        None => Changes::read(run)?,
+    };
+    journal::warn_if_foreign(run, changes.provenance);
+    Ok(changes)
+}
+
+/// The differences that a run made at the selected paths.
+struct Differences {
+    deltas: Vec<Delta>,
+    directories: Vec<ScopePath>,
+    new: Vec<NewConfiguration>,
+}
+
+impl Differences {
+    fn of(changes: &Changes, paths: &[String]) -> Result<Self, Stop> {
+        let selected = selection::select(&changes.changes, paths)?;
+        let read = |delta: &Delta| changes.bytes(delta).ok().flatten().and_then(|bytes| bytes.old.or(bytes.new));
+        let deltas = patch::pair(patch::deltas(&changes.base, &selected), &read);
+        let directories = patch::lost_directories(&changes.base, &selected);
+        let new = changes.new_configuration(&selected);
+        Ok(Self { deltas, directories, new })
+    }
 }
 
 /// Prints a patch. Returns the paths of files that it lacks.

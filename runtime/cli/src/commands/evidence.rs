@@ -6,9 +6,9 @@
 
 use crate::arguments::EvidenceArguments;
 use crate::exit::{CommandResult, Exit, Stop};
-use crate::runs;
 use crate::runs::changes::{self, Changes};
 use crate::runs::journal;
+use crate::runs::{self, RunFolder};
 use crate::terminal::paint::Paint;
 use crate::terminal::rows::Rows;
 use crate::terminal::summary;
@@ -77,27 +77,56 @@ struct Excerpt {
 /// Lists the commands of a run.
 pub fn evidence(arguments: &EvidenceArguments) -> CommandResult {
     let run = runs::select(&arguments.runs.runs_dir, &arguments.run)?;
-    let journal = journal::open_to_show(&run)?;
-    let started = journal::beginning(&run, &journal.verified.records)?;
-    let (base, base_digest) = (Changes::base(&run, started)?, started.workspace.base_digest);
-    let evidence = Evidence::read(&journal, |changes| base.clone().after(changes).digest());
-    let evidence = evidence.map_err(|error| journal::unreadable(&run, &error))?;
-    drop(journal);
-    let is_wanted = |node: &NodeId| arguments.node.as_ref().is_none_or(|wanted| wanted == node);
-    let (head, claims) = (evidence.head(), evidence.claims());
-    let unverified: Vec<Claim> = claims.into_iter().filter(|claim| is_wanted(&claim.stage.node)).collect();
-    let is_known = |node: &NodeId| evidence.summary.visited.iter().any(|visit| visit.node == *node);
-    if let Some(node) = arguments.node.as_ref().filter(|node| !is_known(node)) {
-        return Err(Stop::new(Exit::Usage, format!("run `{}` has no finished visit of a node `{node}`", run.id))
-            .with_help(format!("glovebox show {} lists the visited nodes", run.id)));
-    }
-    let blobs = changes::open_blobs(&run)?;
-    let commands = evidence.commands.into_iter().filter(|command| is_wanted(&command.attempt.task.node));
-    let commands: Vec<CommandWithOutput> = commands.map(|command| CommandWithOutput::new(command, &blobs)).collect();
+    let found = Found::read(&run, arguments.node.as_ref())?;
     if arguments.json {
+        terminal::print(found.document(&run)? + "\n");
+        return Ok(Exit::Ok);
+    }
+    pager::show(&render(&found.commands, &found.unverified, &found.proof, found.head));
+    Ok(Exit::Ok)
+}
+
+/// Returns the document that `evidence --json` prints, as text.
+pub fn document(run: &RunFolder, node: Option<&NodeId>) -> Result<String, Stop> {
+    Found::read(run, node)?.document(run)
+}
+
+/// The evidence of a run, or that of one node.
+struct Found {
+    commands: Vec<CommandWithOutput>,
+    unverified: Vec<Claim>,
+    proof: RunProof,
+    head: JournalHead,
+    base_digest: Digest,
+}
+
+impl Found {
+    fn read(run: &RunFolder, node: Option<&NodeId>) -> Result<Self, Stop> {
+        let journal = journal::open_to_show(run)?;
+        let started = journal::beginning(run, &journal.verified.records)?;
+        let (base, base_digest) = (Changes::base(run, started)?, started.workspace.base_digest);
+        let evidence = Evidence::read(&journal, |changes| base.clone().after(changes).digest());
+        let evidence = evidence.map_err(|error| journal::unreadable(run, &error))?;
+        drop(journal);
+        let is_wanted = |of: &NodeId| node.is_none_or(|wanted| wanted == of);
+        let (head, claims) = (evidence.head(), evidence.claims());
+        let unverified = claims.into_iter().filter(|claim| is_wanted(&claim.stage.node)).collect();
+        let is_known = |node: &NodeId| evidence.summary.visited.iter().any(|visit| visit.node == *node);
+        if let Some(node) = node.filter(|node| !is_known(node)) {
+            return Err(Stop::new(Exit::Usage, format!("run `{}` has no finished visit of a node `{node}`", run.id))
+                .with_help(format!("glovebox show {} lists the visited nodes", run.id)));
+        }
+        let blobs = changes::open_blobs(run)?;
+        let commands = evidence.commands.into_iter().filter(|command| is_wanted(&command.attempt.task.node));
+        let commands = commands.map(|command| CommandWithOutput::new(command, &blobs)).collect();
+        Ok(Self { commands, unverified, proof: evidence.summary.proof, head, base_digest })
+    }
+
+    fn document(self, run: &RunFolder) -> Result<String, Stop> {
+        let Self { commands, unverified, proof, head, base_digest } = self;
         let (schema_version, run_id) = (1, &*run.id);
-        let RunProof { missing, unmatched, .. } = &evidence.summary.proof;
-        let file = EvidenceFile {
+        let RunProof { missing, unmatched, .. } = &proof;
+        terminal::json(&EvidenceFile {
             schema_version,
             run_id,
             journal: head,
@@ -106,12 +135,8 @@ pub fn evidence(arguments: &EvidenceArguments) -> CommandResult {
             unverified,
             missing,
             unmatched,
-        };
-        terminal::print_json(&file)?;
-        return Ok(Exit::Ok);
+        })
     }
-    pager::show(&render(&commands, &unverified, &evidence.summary.proof, head));
-    Ok(Exit::Ok)
 }
 
 impl CommandWithOutput {

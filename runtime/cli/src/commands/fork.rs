@@ -102,6 +102,7 @@ fn resumed(arguments: ForkArguments, run: &RunFolder) -> ResumeArguments {
     ResumeArguments {
         run: RunSelector::Id(run.id.clone()),
         from: None,
+        own_session: false,
         replan: arguments.replan,
         live: false,
         yes: arguments.yes,

@@ -72,18 +72,13 @@ pub struct OpenGate {
 /// Lists open questions.
 pub fn gates(arguments: &GatesArguments) -> CommandResult {
     let runs_dir = &arguments.runs.runs_dir;
-    let found = match &arguments.run {
-        Some(selector) => vec![of_run(&runs::select(runs_dir, selector)?, runs_dir)?],
-        // A run whose journal cannot be read is skipped, so that the questions of other runs are listed. `ls` shows
-        // such a run.
-        None => runs::list(runs_dir)?.iter().filter_map(|run| of_run(run, runs_dir).ok()).collect(),
-    };
-    let (gates, answered): (Vec<_>, Vec<_>) = found.into_iter().map(|found| (found.open, found.answered)).unzip();
-    let (gates, answered) = (gates.into_iter().flatten().collect::<Vec<_>>(), answered.into_iter().flatten().collect());
+    let run = arguments.run.as_ref().map(|selector| runs::select(runs_dir, selector)).transpose()?;
+    let found = document(runs_dir, run.as_ref())?;
     if arguments.json {
-        terminal::print_json(&GatesFile { schema_version: 1, gates, answered })?;
+        terminal::print_json(&found)?;
         return Ok(Exit::Ok);
     }
+    let GatesFile { gates, answered, .. } = found;
     if gates.is_empty() {
         terminal::say("no open questions\n");
     }
@@ -99,6 +94,19 @@ pub fn gates(arguments: &GatesArguments) -> CommandResult {
         ));
     }
     Ok(Exit::Ok)
+}
+
+/// Returns the document that `gates --json` prints, for one run or for all runs.
+pub fn document(runs_dir: &Path, run: Option<&RunFolder>) -> Result<GatesFile, Stop> {
+    let found = match run {
+        Some(run) => vec![of_run(run, runs_dir)?],
+        // A run whose journal cannot be read is skipped, so that the questions of other runs are listed. `ls` shows
+        // such a run.
+        None => runs::list(runs_dir)?.iter().filter_map(|run| of_run(run, runs_dir).ok()).collect(),
+    };
+    let (gates, answered): (Vec<_>, Vec<_>) = found.into_iter().map(|found| (found.open, found.answered)).unzip();
+    let (gates, answered) = (gates.into_iter().flatten().collect(), answered.into_iter().flatten().collect());
+    Ok(GatesFile { schema_version: 1, gates, answered })
 }
 
 fn of_run(run: &RunFolder, runs_dir: &Path) -> Result<GateList, Stop> {

@@ -4,10 +4,10 @@
 use crate::arguments::{GraphArguments, GraphFormat};
 use crate::exit::{CommandResult, Exit, Stop};
 use crate::prepare;
-use crate::runs;
 use crate::runs::journal;
 use crate::runs::overlay;
 use crate::runs::recorded;
+use crate::runs::{self, RunFolder};
 use crate::terminal;
 use crate::terminal::diagnostics::Findings;
 use crate::terminal::visible;
@@ -24,14 +24,7 @@ use std::sync::Arc;
 /// Prints the graph of a pipeline or of a run, or writes it to a file.
 pub fn graph(arguments: &GraphArguments) -> CommandResult {
     let (pipeline, overlay) = read(arguments)?;
-    let overlay = overlay.as_ref();
-    let text = match arguments.format {
-        GraphFormat::Svg => to_svg(&draw(&pipeline, overlay)),
-        GraphFormat::Png => return Err(no_png()),
-        GraphFormat::Text => to_list(&pipeline, overlay),
-        GraphFormat::Dot => visible::dot(&to_dot(&pipeline)).into_owned(),
-        GraphFormat::Json => terminal::json(&to_json(&pipeline, &draw(&pipeline, overlay)))? + "\n",
-    };
+    let text = text(&pipeline, overlay.as_ref(), arguments.format)?;
     match &arguments.output {
         Some(file) => {
             std::fs::write(file, text).map_err(|error| Stop::io(format!("write `{}`", file.display()), &error))?
@@ -57,9 +50,30 @@ fn read(arguments: &GraphArguments) -> Result<(Arc<Pipeline>, Option<Overlay>), 
             .with_help("remove `--set`, or name a pipeline file"));
     }
     let run = runs::select(&arguments.runs.runs_dir, &target.clone().into())?;
-    let records = journal::read_to_show(&run)?;
-    let source = recorded::read(&run, journal::beginning(&run, &records)?)?;
-    Ok((source.pipeline, Some(overlay::from_records(&records))))
+    of_run(&run).map(|(pipeline, overlay)| (pipeline, Some(overlay)))
+}
+
+/// Returns the pipeline of a run with what happened in it.
+fn of_run(run: &RunFolder) -> Result<(Arc<Pipeline>, Overlay), Stop> {
+    let records = journal::read_to_show(run)?;
+    let source = recorded::read(run, journal::beginning(run, &records)?)?;
+    Ok((source.pipeline, overlay::from_records(&records)))
+}
+
+/// Returns the graph of a run, as `graph` prints it.
+pub fn document(run: &RunFolder, format: GraphFormat) -> Result<String, Stop> {
+    let (pipeline, overlay) = of_run(run)?;
+    text(&pipeline, Some(&overlay), format)
+}
+
+fn text(pipeline: &Pipeline, overlay: Option<&Overlay>, format: GraphFormat) -> Result<String, Stop> {
+    Ok(match format {
+        GraphFormat::Svg => to_svg(&draw(pipeline, overlay)),
+        GraphFormat::Png => return Err(no_png()),
+        GraphFormat::Text => to_list(pipeline, overlay),
+        GraphFormat::Dot => visible::dot(&to_dot(pipeline)).into_owned(),
+        GraphFormat::Json => terminal::json(&to_json(pipeline, &draw(pipeline, overlay)))? + "\n",
+    })
 }
 
 /// Returns the pipeline of a file. Findings are printed to standard error. Only a file that cannot be parsed is

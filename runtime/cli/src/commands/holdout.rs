@@ -80,13 +80,13 @@ struct DeviationShape {
 /// Prints what the journal recorded about a run's hold-outs.
 pub fn status(arguments: &HoldoutArguments) -> CommandResult {
     let (run, records) = read(arguments)?;
+    if arguments.json {
+        terminal::print(status_document(&run, &records)? + "\n");
+        return Ok(Exit::Ok);
+    }
     let started = journal::beginning(&run, &records)?;
     let sealed = sealed(&run, started)?;
     let leaks = leaks(&records);
-    if arguments.json {
-        terminal::print_json(&Status { schema_version: 1, run_id: started.run_id.as_str(), sealed, leaks })?;
-        return Ok(Exit::Ok);
-    }
     let mut rows = Rows::new(12);
     sealed.folders.iter().for_each(|folder| rows.row("folder", folder));
     rows.row("files", format_args!("{} ({} bytes)", sealed.files, sealed.bytes));
@@ -102,6 +102,13 @@ pub fn status(arguments: &HoldoutArguments) -> CommandResult {
     }
     terminal::print(rows.finish());
     Ok(Exit::Ok)
+}
+
+/// Returns the document that `holdout status --json` prints, as text.
+pub fn status_document(run: &RunFolder, records: &[Record]) -> Result<String, Stop> {
+    let started = journal::beginning(run, records)?;
+    let (sealed, leaks) = (sealed(run, started)?, leaks(records));
+    terminal::json(&Status { schema_version: 1, run_id: started.run_id.as_str(), sealed, leaks })
 }
 
 /// Compares the sealed copy and the current project with the commitment of the run. Only the sealed copy decides, because the user may

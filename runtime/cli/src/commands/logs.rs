@@ -17,7 +17,7 @@ use crate::terminal::{self, colours, visible};
 use following::Following;
 use glovebox_engine::project::run_files::history_folder;
 use glovebox_journal::blobs::DirBlobs;
-use glovebox_journal::event::{Artifact, Attempt, Record, StageFinished};
+use glovebox_journal::event::{Artifact, Attempt, NodeId, Record, StageFinished};
 use glovebox_journal::ports::BlobStore;
 use glovebox_journal::reading::ReadRecords;
 use schemars::JsonSchema;
@@ -58,8 +58,13 @@ pub fn logs(arguments: &LogsArguments) -> CommandResult {
     let run = runs::select(&arguments.runs.runs_dir, &arguments.run)?;
     let is_followed = arguments.follow && !arguments.json;
     let following = is_followed.then(|| Following::new(arguments, &run)).transpose()?;
-    let blobs = changes::open_blobs(&run)?;
-    let mut log = Log { arguments, run: &run, blobs, following, counting: Vec::new(), visits: 0, printed: 0 };
+    let wanted = WantedOutputs {
+        node: arguments.node.as_ref(),
+        visit: arguments.visit,
+        has_stdout: !arguments.stderr,
+        has_stderr: !arguments.stdout,
+    };
+    let mut log = Log { is_json: arguments.json, is_followed: arguments.follow, following, ..Log::new(&run, wanted)? };
     let mut journal = journal::open_to_show(&run)?;
     if !arguments.follow {
         journal::beginning(&run, &journal.verified.records)?;
@@ -88,9 +93,41 @@ pub fn logs(arguments: &LogsArguments) -> CommandResult {
     }
 }
 
+/// Which outputs are shown.
+#[derive(Debug)]
+pub struct WantedOutputs<'a> {
+    /// Only those of this node.
+    pub node: Option<&'a NodeId>,
+    /// Only those of this visit.
+    pub visit: Option<u32>,
+    /// Standard output.
+    pub has_stdout: bool,
+    /// Standard error.
+    pub has_stderr: bool,
+}
+
+/// Returns the lines that `logs --json` prints about the attempts that have ended.
+pub fn lines(run: &RunFolder, wanted: WantedOutputs<'_>) -> Result<Vec<String>, Stop> {
+    let mut log = Log { is_json: true, lines: Some(Vec::new()), ..Log::new(run, wanted)? };
+    let journal = journal::open_to_show(run)?;
+    journal::beginning(run, &journal.verified.records)?;
+    log.counting = journal.in_force();
+    for page in journal.reader.pages(&journal.verified, 0).map_err(|error| journal::unreadable(run, &error))? {
+        let page = page.map_err(|error| journal::unreadable(run, &error))?;
+        page.iter().try_for_each(|record| log.record(record))?;
+    }
+    drop(journal);
+    log.refuse_unknown()?;
+    Ok(log.lines.unwrap_or_default())
+}
+
 /// State of the command while it prints outputs.
 struct Log<'a> {
-    arguments: &'a LogsArguments,
+    wanted: WantedOutputs<'a>,
+    is_json: bool,
+    is_followed: bool,
+    /// The lines of the JSON form; `None` if they are printed.
+    lines: Option<Vec<String>>,
     run: &'a RunFolder,
     blobs: DirBlobs,
     /// The output of running commands; `None` if it is not printed while they run.
@@ -101,13 +138,28 @@ struct Log<'a> {
     printed: usize,
 }
 
-impl Log<'_> {
+impl<'a> Log<'a> {
+    fn new(run: &'a RunFolder, wanted: WantedOutputs<'a>) -> Result<Self, Stop> {
+        Ok(Self {
+            wanted,
+            is_json: false,
+            is_followed: false,
+            lines: None,
+            run,
+            blobs: changes::open_blobs(run)?,
+            following: None,
+            counting: Vec::new(),
+            visits: 0,
+            printed: 0,
+        })
+    }
+
     fn record(&mut self, record: &Record) -> Result<(), Stop> {
-        if self.arguments.node.as_ref().is_some_and(|node| record.event.node() != Some(node)) {
+        if self.wanted.node.is_some_and(|node| record.event.node() != Some(node)) {
             return Ok(());
         }
         let started = record.event.stage_started().filter(|started| self.is_wanted(&started.attempt));
-        if let Some(started) = started.filter(|_| self.arguments.follow) {
+        if let Some(started) = started.filter(|_| self.is_followed) {
             terminal::say(format_args!("==> {} started\n", title(&started.attempt)));
             self.following.iter_mut().for_each(|following| following.begin(record));
         }
@@ -125,16 +177,16 @@ impl Log<'_> {
     }
 
     fn is_wanted(&self, attempt: &Attempt) -> bool {
-        self.arguments.visit.is_none_or(|visit| visit == attempt.task.visit)
+        self.wanted.visit.is_none_or(|visit| visit == attempt.task.visit)
     }
 
     /// Prints the outputs that an attempt kept, or only where they are if they were printed while the commands ran.
     fn outputs(&mut self, stage: &StageFinished, is_undone: bool, was_printed: bool) -> Result<(), Stop> {
+        let WantedOutputs { has_stdout, has_stderr, .. } = self.wanted;
         let is_wanted = |artifact: &&Artifact| {
             let name = &artifact.name;
             let is_output = OUTPUTS.iter().any(|ending| name.ends_with(ending));
-            let is_other =
-                self.arguments.stdout && name.ends_with(STDERR) || self.arguments.stderr && name.ends_with(STDOUT);
+            let is_other = !has_stderr && name.ends_with(STDERR) || !has_stdout && name.ends_with(STDOUT);
             is_output && !is_other
         };
         for artifact in stage.files.artifacts.iter().filter(is_wanted) {
@@ -152,14 +204,14 @@ impl Log<'_> {
     }
 
     fn output(
-        &self,
+        &mut self,
         attempt: &Attempt,
         is_undone: bool,
         artifact: &Artifact,
         file: &str,
         bytes: &[u8],
     ) -> Result<(), Stop> {
-        if !self.arguments.json {
+        if !self.is_json {
             say_place(attempt, is_undone, artifact, file);
             print(bytes);
             return Ok(());
@@ -171,42 +223,43 @@ impl Log<'_> {
         };
         let (run_id, bytes_total, text) = (&*self.run.id, artifact.bytes, String::from_utf8_lossy(bytes));
         let (schema_version, text) = (1, &*text);
-        terminal::print_json_line(&OutputLine {
-            schema_version,
-            run_id,
-            attempt,
-            is_undone,
-            stream,
-            bytes: bytes_total,
-            file,
-            text,
-        })
+        let line = OutputLine { schema_version, run_id, attempt, is_undone, stream, bytes: bytes_total, file, text };
+        match &mut self.lines {
+            Some(lines) => lines.push(terminal::json_line(&line)?),
+            None => terminal::print_json_line(&line)?,
+        }
+        Ok(())
     }
 
     fn conclude(&self) -> CommandResult {
+        self.refuse_unknown()?;
+        if self.printed > 0 {
+            return Ok(Exit::Ok);
+        }
         let run = &self.run.id;
-        let Some(node) = &self.arguments.node else {
-            if self.printed == 0 {
+        match self.wanted.node {
+            None => {
                 terminal::say(format_args!("run `{run}` kept no output of commands; see `glovebox show {run}`\n"));
             }
-            return Ok(Exit::Ok);
-        };
-        match (self.visits, self.arguments.visit) {
+            Some(node) => {
+                let node = visible::line(node.as_str());
+                terminal::say(format_args!("`{node}` kept no output of commands; see `glovebox show {run} {node}`\n"));
+            }
+        }
+        Ok(Exit::Ok)
+    }
+
+    /// Returns an error if the run has no finished visit of the wanted node, or not the wanted visit.
+    fn refuse_unknown(&self) -> Result<(), Stop> {
+        let (run, Some(node)) = (&self.run.id, self.wanted.node) else { return Ok(()) };
+        match (self.visits, self.wanted.visit) {
             (0, _) => Err(Stop::new(Exit::Usage, format!("run `{run}` has no finished visit of a node `{node}`"))
                 .with_help(format!("glovebox show {run} lists the visited nodes"))),
             (visits, Some(visit)) if visit > visits => Err(Stop::new(
                 Exit::Usage,
                 format!("`{node}` has only {}", terminal::counted(visits as usize, "visit")),
             )),
-            _ => {
-                if self.printed == 0 {
-                    let node = visible::line(node.as_str());
-                    terminal::say(format_args!(
-                        "`{node}` kept no output of commands; see `glovebox show {run} {node}`\n"
-                    ));
-                }
-                Ok(Exit::Ok)
-            }
+            _ => Ok(()),
         }
     }
 }

@@ -3,14 +3,15 @@
 //! The rows come from [`index`], which does not verify journals. `show` verifies the journal of its run.
 
 use crate::arguments::ListArguments;
-use crate::exit::{CommandResult, Exit};
-use crate::runs::index::{self, ListedRun};
+use crate::exit::{CommandResult, Exit, Stop};
+use crate::runs::index::{self, ListedRun, RunState};
 use crate::terminal::branches_now;
 use crate::terminal::paint::{Colour, Paint};
 use crate::terminal::{self, about, ago, duration, pager, summary, visible};
 use jiff::Timestamp;
 use schemars::JsonSchema;
 use serde::Serialize;
+use std::path::Path;
 
 /// The document that `ls --json` prints.
 #[derive(Debug, Serialize, JsonSchema)]
@@ -24,16 +25,19 @@ pub struct RunList {
 
 /// Prints one line per run.
 pub fn ls(arguments: &ListArguments) -> CommandResult {
-    let all = index::rows(&arguments.runs.runs_dir)?;
-    let is_empty = all.is_empty();
-    let runs: Vec<ListedRun> =
-        all.into_iter().filter(|run| is_wanted(arguments, run)).take(arguments.limit.unwrap_or(usize::MAX)).collect();
+    let wanted = WantedRuns {
+        pipeline: arguments.pipeline.as_deref(),
+        states: &arguments.state,
+        limit: arguments.limit.unwrap_or(usize::MAX),
+        before: None,
+    };
+    let (RunList { schema_version, runs }, all) = wanted.list(&arguments.runs.runs_dir)?;
     if arguments.json {
-        terminal::print_json(&RunList { schema_version: 1, runs })?;
+        terminal::print_json(&RunList { schema_version, runs })?;
         return Ok(Exit::Ok);
     }
     if runs.is_empty() {
-        let which = if is_empty { "no runs" } else { "no such runs" };
+        let which = if all == 0 { "no runs" } else { "no such runs" };
         terminal::say(format_args!("{which} in `{}`\n", arguments.runs.runs_dir.display()));
         return Ok(Exit::Ok);
     }
@@ -41,9 +45,33 @@ pub fn ls(arguments: &ListArguments) -> CommandResult {
     Ok(Exit::Ok)
 }
 
-fn is_wanted(arguments: &ListArguments, run: &ListedRun) -> bool {
-    let of_pipeline = arguments.pipeline.as_ref().is_none_or(|text| run.pipeline.contains(text));
-    of_pipeline && (arguments.state.is_empty() || arguments.state.contains(&run.status))
+/// Which runs are listed.
+#[derive(Debug)]
+pub struct WantedRuns<'a> {
+    /// Only runs whose pipeline's name contains this text.
+    pub pipeline: Option<&'a str>,
+    /// Only runs in one of these states; empty for all states.
+    pub states: &'a [RunState],
+    /// At most this number of runs.
+    pub limit: usize,
+    /// Only runs after the run with this id, which are older.
+    pub before: Option<&'a str>,
+}
+
+impl WantedRuns<'_> {
+    /// Returns the document that `ls --json` prints, and the number of all runs.
+    pub fn list(&self, runs_dir: &Path) -> Result<(RunList, usize), Stop> {
+        let all = index::rows(runs_dir)?;
+        let count = all.len();
+        let first = self.before.map_or(0, |id| all.iter().position(|run| run.id == id).map_or(count, |at| at + 1));
+        let runs = all.into_iter().skip(first).filter(|run| self.has(run)).take(self.limit).collect();
+        Ok((RunList { schema_version: 1, runs }, count))
+    }
+
+    fn has(&self, run: &ListedRun) -> bool {
+        let of_pipeline = self.pipeline.is_none_or(|text| run.pipeline.contains(text));
+        of_pipeline && (self.states.is_empty() || self.states.contains(&run.status))
+    }
 }
 
 fn table(runs: &[ListedRun], paint: Paint) -> String {

@@ -44,6 +44,7 @@ pub fn plan(arguments: &PlanArguments) -> CommandResult {
     binding::refuse_unpriced(&bound.plan, arguments.execution.spend.into())?;
     let other = plan_diff::read(host, arguments, &project)?;
     let mut file = bound.plan.to_json();
+    file.digest = Some(bound.plan.digest());
     file.steps_max = source.pipeline.steps_max(arguments.execution.max_steps);
     let wall_max = source.pipeline.wall_max(arguments.execution.max_wall_time);
     file.wall_max_ms = wall_max.map(|wall| u64::try_from(wall.as_millis()).unwrap_or(u64::MAX));

@@ -60,6 +60,10 @@ pub struct FinishedRun {
 
 /// Runs a pipeline.
 pub fn once(arguments: &RunArguments) -> CommandResult {
+    if arguments.own_session {
+        // It fails only for the leader of a process group, which the parent process does not start.
+        let _leads = rustix::process::setsid();
+    }
     reports::require_places(&arguments.reports)?;
     let host = &prepare::component_host();
     host.anticipate();
@@ -86,6 +90,16 @@ fn anticipate_jail(source: &CheckedPipeline, arguments: &RunArguments) {
     }
 }
 
+/// Returns an error if `--plan` names another plan.
+fn refuse_other_plan(plan: &Plan, arguments: &RunArguments) -> Result<(), Stop> {
+    let (Some(wanted), now) = (arguments.plan, plan.digest()) else { return Ok(()) };
+    if wanted == now {
+        return Ok(());
+    }
+    let message = format!("the plan has the digest {now}, and `--plan` names {wanted}");
+    Err(Stop::new(Exit::Mismatch, message).with_help("look at the plan again: `glovebox plan FILE`"))
+}
+
 /// Drives a run of a pipeline. Everything that can be refused is refused before the run exists.
 pub fn execute(
     host: &ComponentHost,
@@ -105,6 +119,7 @@ pub fn execute(
     let request = Request { script: script.as_ref(), purpose, sealed, parallel_max, simulate, tier };
     let bound = prepare::bind(host, source, project, request)?;
     let executor = prepare::ready(bound, project, &source.file, !arguments.people.no_input)?;
+    refuse_other_plan(&executor.plan, arguments)?;
     refuse_unanswered(&executor.plan, arguments.simulate)?;
     binding::refuse_unpriced(&executor.plan, arguments.execution.spend.into())?;
     prepare::warn_of_open_access(&executor);

@@ -18,12 +18,15 @@ use crate::terminal::{self, duration, lines, pager, routes, visible};
 use glovebox_engine::attempt::TRANSCRIPT_FILE;
 use glovebox_engine::inbox::GivenAnswer;
 use glovebox_journal::blobs::DirBlobs;
-use glovebox_journal::event::{Event, HostTraffic, NodeId, Record, RouteTaken, StageFinished, StageSteered};
+use glovebox_journal::event::{
+    Event, HostTraffic, NodeId, Record, RouteTaken, RunStarted, StageFinished, StageSteered,
+};
 use glovebox_journal::ports::BlobStore;
 use glovebox_journal::reading::ReadRecords;
 use glovebox_journal::sqlite::OpenJournal;
 use glovebox_names::shell;
 use glovebox_record::Session;
+use glovebox_state::evidence::configuration::NewConfiguration;
 use glovebox_state::evidence::{Resumption, RunSummary, VerdictFile};
 use glovebox_state::refused_writes::Folded;
 use glovebox_state::why::EdgeWhy;
@@ -49,22 +52,55 @@ pub fn show(arguments: &ShowArguments) -> CommandResult {
     }
 }
 
-fn show_run(arguments: &ShowArguments, run: &RunFolder, journal: OpenJournal) -> CommandResult {
-    let mut found = RunSummary::read(&journal, |_| {}).map_err(|error| journal::unreadable(run, &error))?;
+/// Returns the document that `show --json` prints for a run, as text.
+pub fn document(run: &RunFolder) -> Result<String, Stop> {
+    summarize(run, journal::open_to_show(run)?)?.document()
+}
+
+/// Returns the records about one node, which `show --json` prints.
+pub fn node_records(run: &RunFolder, node: &NodeId) -> Result<Vec<Record>, Stop> {
+    let journal = journal::open_to_show(run)?;
+    journal::beginning(run, &journal.verified.records)?;
+    let mut about = Vec::new();
+    each_about(run, node, journal, |record| about.push(record.clone()))?;
+    Ok(about)
+}
+
+/// What `show` prints about a run.
+struct Shown {
+    summary: RunSummary,
+    terms: RunStarted,
+    new_configuration: Vec<NewConfiguration>,
+}
+
+impl Shown {
+    fn document(self) -> Result<String, Stop> {
+        let mut verdict = VerdictFile::new(&self.summary, &self.terms);
+        verdict.new_configuration = self.new_configuration;
+        terminal::json(&verdict)
+    }
+}
+
+fn summarize(run: &RunFolder, journal: OpenJournal) -> Result<Shown, Stop> {
+    let mut summary = RunSummary::read(&journal, |_| {}).map_err(|error| journal::unreadable(run, &error))?;
     // The journal is closed before a person reads the output, so that its write-ahead log can be removed.
     let verified = journal.close();
     if runs::is_live(run) {
-        found.is_running(jiff::Timestamp::now());
-        branches_now::note(run, &mut found.branches_now);
+        summary.is_running(jiff::Timestamp::now());
+        branches_now::note(run, &mut summary.branches_now);
     }
     let terms = journal::current_start(run, &verified.records)?;
-    let new = changes::new_configuration(run, &terms.workspace.base_digest, &found)?;
+    let new_configuration = changes::new_configuration(run, &terms.workspace.base_digest, &summary)?;
+    Ok(Shown { summary, terms, new_configuration })
+}
+
+fn show_run(arguments: &ShowArguments, run: &RunFolder, journal: OpenJournal) -> CommandResult {
+    let shown = summarize(run, journal)?;
     if arguments.json {
-        let mut verdict = VerdictFile::new(&found, &terms);
-        verdict.new_configuration = new;
-        terminal::print_json(&verdict)?;
+        terminal::print(shown.document()? + "\n");
         return Ok(Exit::Ok);
     }
+    let Shown { summary: mut found, new_configuration: new, .. } = shown;
     let paint = Paint::stdout();
     let kept = answer_sources::kept_for(run, &found.open_questions.iter().collect::<Vec<_>>());
     found.open_questions.retain(|asked| kept.iter().all(|given| given.question != asked.question));
@@ -97,16 +133,15 @@ fn show_run(arguments: &ShowArguments, run: &RunFolder, journal: OpenJournal) ->
 
 fn show_node(arguments: &ShowArguments, run: &RunFolder, node: &NodeId, journal: OpenJournal) -> CommandResult {
     if arguments.json {
-        let mut about = Vec::new();
-        each_about(arguments, run, node, journal, |record| about.push(record.clone()))?;
-        terminal::print_json(&about)?;
+        drop(journal);
+        terminal::print_json(&node_records(run, node)?)?;
         return Ok(Exit::Ok);
     }
     let mut rows = Rows::below_a_title(12).painted(Paint::stdout());
     let (blobs, named) = (changes::open_blobs(run)?, runs::named(run, &arguments.runs.runs_dir)?);
     let in_force = journal.in_force();
     let mut steered = Vec::new();
-    each_about(arguments, run, node, journal, |record| match &record.event {
+    each_about(run, node, journal, |record| match &record.event {
         Event::StageFinished(stage) => {
             attempt(&mut rows, stage, in_force.iter().any(|range| range.contains(&record.seq)));
             told(&mut rows, stage, &steered);
@@ -127,13 +162,7 @@ fn show_node(arguments: &ShowArguments, run: &RunFolder, node: &NodeId, journal:
 }
 
 /// Calls `take` with every record about a node. If there is none, returns an error that lists the visited nodes.
-fn each_about(
-    arguments: &ShowArguments,
-    run: &RunFolder,
-    node: &NodeId,
-    journal: OpenJournal,
-    mut take: impl FnMut(&Record),
-) -> Result<(), Stop> {
+fn each_about(run: &RunFolder, node: &NodeId, journal: OpenJournal, mut take: impl FnMut(&Record)) -> Result<(), Stop> {
     let (mut seen, mut is_there) = (BTreeSet::new(), false);
     let read = journal.read(1..=journal.last_seq(), &mut |record| {
         let nodes = nodes_of(&record.event);
@@ -153,7 +182,7 @@ fn each_about(
         return Ok(());
     }
     let seen: Vec<String> = seen.iter().map(|name| format!("`{}`", visible::line(name.as_str()))).collect();
-    Err(Stop::new(Exit::Usage, format!("run `{}` never visited a node `{node}`", arguments.run))
+    Err(Stop::new(Exit::Usage, format!("run `{}` never visited a node `{node}`", run.id))
         .with_help(format!("the run visited {}", seen.join(", "))))
 }
 

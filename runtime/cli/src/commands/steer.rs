@@ -20,6 +20,7 @@ use glovebox_record::steering::STEERING_BYTES_MAX;
 use glovebox_state::evidence::RunSummary;
 use schemars::JsonSchema;
 use serde::Serialize;
+use std::path::Path;
 use std::time::{Duration, Instant};
 
 /// How long the process that drives the run may take to record a message.
@@ -41,24 +42,20 @@ pub struct SteerFile<'a> {
     pub state: &'a str,
 }
 
+impl<'a> SteerFile<'a> {
+    /// Returns the document for a message that the journal has.
+    pub fn of(run: &'a RunFolder, given: &'a GivenSteering) -> Self {
+        Self { schema_version: 1, run_id: &run.id, node: &given.node, message: &given.message, state: "recorded" }
+    }
+}
+
 /// Sends a message to an agent.
 pub fn steer(arguments: &SteerArguments) -> CommandResult {
     let run = runs::select(&arguments.runs.runs_dir, &arguments.run)?;
-    let text = arguments.text.trim();
-    if !(1..=STEERING_BYTES_MAX).contains(&text.len()) {
-        let message = format!("the text has {} bytes, expected 1 to {STEERING_BYTES_MAX}", text.len());
-        return Err(Stop::new(Exit::Usage, message).with_help("put a long text into a file that the stage may read"));
-    }
-    let is_live = runs::is_live(&run);
-    let records = read(&run, &arguments.runs.runs_dir)?;
     let by = answer_sources::name(arguments.name.as_ref());
-    let given = GivenSteering::new(arguments.node.clone(), text.to_owned(), by);
-    refuse(arguments, &run, is_live, &records, &given)?;
-    answer_sources::send(&run, &Message::Steer(given.clone()))?;
-    recorded(arguments, &run, &given)?;
+    let given = send(&run, &arguments.runs.runs_dir, &arguments.node, &arguments.text, by)?;
     if arguments.json {
-        let (node, message) = (&given.node, &given.message);
-        terminal::print_json(&SteerFile { schema_version: 1, run_id: &run.id, node, message, state: "recorded" })?;
+        terminal::print_json(&SteerFile::of(&run, &given))?;
         return Ok(Exit::Ok);
     }
     let node = visible::line(given.node.as_str());
@@ -69,16 +66,33 @@ pub fn steer(arguments: &SteerArguments) -> CommandResult {
     Ok(Exit::Ok)
 }
 
+/// Sends a message to the agent of a node, and returns it when the journal has it. `by` is the name that the record
+/// gets.
+pub fn send(run: &RunFolder, runs_dir: &Path, node: &NodeId, text: &str, by: String) -> Result<GivenSteering, Stop> {
+    let text = text.trim();
+    if !(1..=STEERING_BYTES_MAX).contains(&text.len()) {
+        let message = format!("the text has {} bytes, expected 1 to {STEERING_BYTES_MAX}", text.len());
+        return Err(Stop::new(Exit::Usage, message).with_help("put a long text into a file that the stage may read"));
+    }
+    let is_live = runs::is_live(run);
+    let records = read(run, runs_dir)?;
+    let given = GivenSteering::new(node.clone(), text.to_owned(), by);
+    refuse(run, runs_dir, is_live, &records, &given)?;
+    answer_sources::send(run, &Message::Steer(given.clone()))?;
+    recorded(run, runs_dir, &given)?;
+    Ok(given)
+}
+
 /// Returns an error if no agent would get the message.
 fn refuse(
-    arguments: &SteerArguments,
     run: &RunFolder,
+    runs_dir: &Path,
     is_live: bool,
     records: &[Record],
     given: &GivenSteering,
 ) -> Result<(), Stop> {
     let terms = journal::current_start(run, records)?;
-    let (summary, named) = (RunSummary::from_records(records), runs::spelled(&run.id, &arguments.runs.runs_dir));
+    let (summary, named) = (RunSummary::from_records(records), runs::spelled(&run.id, runs_dir));
     if !is_live && summary.end.finished_at.is_some() {
         let message = format!("run `{}` has ended ({}), so no agent can get the message", run.id, how(&summary));
         return Err(Stop::new(Exit::Usage, message));
@@ -117,11 +131,11 @@ fn not_at_work(run: &RunFolder, given: &GivenSteering) -> Stop {
 
 /// Waits until the process that drives the run has recorded the message, or has discarded it because no attempt can get
 /// it.
-fn recorded(arguments: &SteerArguments, run: &RunFolder, given: &GivenSteering) -> Result<(), Stop> {
+fn recorded(run: &RunFolder, runs_dir: &Path, given: &GivenSteering) -> Result<(), Stop> {
     let (began, message) = (Instant::now(), Message::Steer(given.clone()));
     loop {
         let (was_live, was_waiting) = (runs::is_live(run), answer_sources::is_waiting(run, &message));
-        let records = read(run, &arguments.runs.runs_dir)?;
+        let records = read(run, runs_dir)?;
         let mut steered = records.iter().filter_map(|record| record.event.stage_steered());
         if steered.any(|steered| steered.message == given.message) {
             return Ok(());
@@ -132,7 +146,7 @@ fn recorded(arguments: &SteerArguments, run: &RunFolder, given: &GivenSteering) 
         }
         if began.elapsed() > RECORDED_WITHIN {
             let message = format!("the process that drives run `{}` has not recorded the message yet", run.id);
-            let named = runs::spelled(&run.id, &arguments.runs.runs_dir);
+            let named = runs::spelled(&run.id, runs_dir);
             let help = format!(
                 "`glovebox show {named} {}` shows whether the agent got it",
                 visible::line(given.node.as_str())

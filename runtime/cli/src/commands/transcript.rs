@@ -19,8 +19,8 @@ use glovebox_journal::event::{Attempt, Record, StageFinished, StageStarted, Work
 use glovebox_journal::ports::{BlobStore, PortError};
 use glovebox_journal::rewind;
 use glovebox_names::shell;
-use glovebox_record::Status;
 use glovebox_record::transcript::Turn;
+use glovebox_record::{NodeId, Status};
 use schemars::JsonSchema;
 use serde::Serialize;
 use std::collections::BTreeSet;
@@ -65,14 +65,15 @@ pub fn transcript(arguments: &TranscriptArguments) -> CommandResult {
     let run = runs::select(&arguments.runs.runs_dir, &arguments.run)?;
     let records = journal::read_to_show(&run)?;
     journal::beginning(&run, &records)?;
-    let found = attempts(arguments, &run, &records)?;
+    let (node, visit) = &arguments.at;
+    let found = attempts(&run, node, *visit, &records)?;
     if found.is_empty() {
         return without_attempt(arguments, &run, &records);
     }
     if arguments.json {
-        return lines(&run, &found);
+        lines_of(&run, &found)?.iter().for_each(|line| terminal::print(format_args!("{line}\n")));
+        return Ok(Exit::Ok);
     }
-    let (node, visit) = &arguments.at;
     let at = visit.map_or_else(|| node.to_string(), |visit| format!("{node}@{visit}"));
     let whole = format!("glovebox transcript {} {} --full", runs::short(&run.id), shell::word(&at));
     let length = if arguments.full { Length::Full } else { Length::Cut };
@@ -85,24 +86,33 @@ pub fn transcript(arguments: &TranscriptArguments) -> CommandResult {
     Ok(Exit::Ok)
 }
 
-fn lines(run: &RunFolder, found: &[AttemptTranscript<'_>]) -> CommandResult {
+/// Returns the lines that `transcript --json` prints about a node, or about one visit of it.
+pub fn lines(run: &RunFolder, node: &NodeId, visit: Option<u32>) -> Result<Vec<String>, Stop> {
+    let records = journal::read_to_show(run)?;
+    journal::beginning(run, &records)?;
+    lines_of(run, &attempts(run, node, visit, &records)?)
+}
+
+fn lines_of(run: &RunFolder, found: &[AttemptTranscript<'_>]) -> Result<Vec<String>, Stop> {
+    let mut lines = Vec::new();
     for told in found {
         for (said, turn) in told.turns.iter().zip(1..) {
             let (attempt, is_undone) = (told.attempt, told.is_undone);
             let status = told.finished.map(|stage| stage.outcome.status);
             let run_id = &run.id;
-            terminal::print_json_line(&TurnLine { schema_version: 1, run_id, attempt, status, is_undone, turn, said })?;
+            let line = TurnLine { schema_version: 1, run_id, attempt, status, is_undone, turn, said };
+            lines.push(terminal::json_line(&line)?);
         }
     }
-    Ok(Exit::Ok)
+    Ok(lines)
 }
 
 fn attempts<'a>(
-    arguments: &TranscriptArguments,
     run: &RunFolder,
+    node: &NodeId,
+    visit: Option<u32>,
     records: &'a [Record],
 ) -> Result<Vec<AttemptTranscript<'a>>, Stop> {
-    let (node, visit) = &arguments.at;
     let is_wanted = |attempt: &Attempt| {
         let task = &attempt.task;
         // A verification has no conversation. `glovebox logs` prints its output.

@@ -2,49 +2,55 @@
 
 use crate::arguments::WhyArguments;
 use crate::exit::{CommandResult, Exit, Stop};
-use crate::runs;
 use crate::runs::journal;
 use crate::runs::recorded;
+use crate::runs::{self, RunFolder};
 use crate::terminal::paint::Paint;
 use crate::terminal::rows::Rows;
 use crate::terminal::{self, duration, pager, routes, visible};
-use glovebox_journal::event::BranchId;
+use glovebox_journal::event::{BranchId, NodeId};
 use glovebox_names::shell;
 use glovebox_pipeline::source::Source;
+use glovebox_plan::prepare::source::CheckedPipeline;
 use glovebox_state::why::{AttemptWhy, BranchWhy, ChoiceWhy, EndWhy, GateWhy, JoinWhy, RouteWhy, Step, What, Why};
 use std::collections::BTreeSet;
 
 /// Prints each step of a run, or only the steps of one node, with the reasons.
 pub fn why(arguments: &WhyArguments) -> CommandResult {
     let run = runs::select(&arguments.runs.runs_dir, &arguments.run)?;
-    let journal = journal::open_to_show(&run)?;
-    let kept = recorded::read(&run, journal::beginning(&run, &journal.verified.records)?)?;
-    let text = kept.rule_report.transformed.as_ref().unwrap_or(&kept.text);
-    let whole = Why::read(&kept.pipeline, Source::new(text), &journal);
-    let whole = whole.map_err(|error| journal::unreadable(&run, &error))?;
-    // An open reader would prevent the removal of the journal's write-ahead log while a person reads the output.
-    drop(journal);
-    let found = match &arguments.node {
-        None => whole,
-        Some(node) => {
-            let seen: BTreeSet<String> =
-                whole.steps.iter().map(|step| format!("`{}`", visible::line(step.node.as_str()))).collect();
-            let found = whole.at(node);
-            if found.steps.is_empty() {
-                let message = format!("run `{}` has no step at a node `{node}`", arguments.run);
-                let seen = seen.into_iter().collect::<Vec<_>>().join(", ");
-                return Err(Stop::new(Exit::Usage, message).with_help(format!("the run has steps at {seen}")));
-            }
-            found
-        }
-    };
     if arguments.json {
-        terminal::print_json(&found)?;
+        terminal::print_json(&document(&run, arguments.node.as_ref())?)?;
         return Ok(Exit::Ok);
     }
+    let (found, kept) = read(&run, arguments.node.as_ref())?;
     let is_whole = arguments.node.is_none();
     pager::show(&render(&found, &kept.file.to_string_lossy(), is_whole));
     Ok(Exit::Ok)
+}
+
+/// Returns the document that `why --json` prints.
+pub fn document(run: &RunFolder, node: Option<&NodeId>) -> Result<Why, Stop> {
+    read(run, node).map(|(found, _)| found)
+}
+
+/// Returns the steps of a run, or those of one node, and the pipeline of the run. The journal is closed when this
+/// returns: an open reader would prevent the removal of its write-ahead log while a person reads the output.
+fn read(run: &RunFolder, node: Option<&NodeId>) -> Result<(Why, CheckedPipeline), Stop> {
+    let journal = journal::open_to_show(run)?;
+    let kept = recorded::read(run, journal::beginning(run, &journal.verified.records)?)?;
+    let text = kept.rule_report.transformed.as_ref().unwrap_or(&kept.text);
+    let whole = Why::read(&kept.pipeline, Source::new(text), &journal);
+    let whole = whole.map_err(|error| journal::unreadable(run, &error))?;
+    let Some(node) = node else { return Ok((whole, kept)) };
+    let seen: BTreeSet<String> =
+        whole.steps.iter().map(|step| format!("`{}`", visible::line(step.node.as_str()))).collect();
+    let found = whole.at(node);
+    if found.steps.is_empty() {
+        let message = format!("run `{}` has no step at a node `{node}`", run.id);
+        let seen = seen.into_iter().collect::<Vec<_>>().join(", ");
+        return Err(Stop::new(Exit::Usage, message).with_help(format!("the run has steps at {seen}")));
+    }
+    Ok((found, kept))
 }
 
 fn render(why: &Why, file: &str, is_whole: bool) -> String {

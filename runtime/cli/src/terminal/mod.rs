@@ -113,11 +113,16 @@ pub fn print_json(document: &impl serde::Serialize) -> Result<(), Stop> {
     Ok(())
 }
 
+/// Returns a JSON document as one line.
+pub fn json_line(document: &impl serde::Serialize) -> Result<String, Stop> {
+    serde_json::to_string(document)
+        .map(|text| visible::json(&text).into_owned())
+        .map_err(|error| Stop::new(crate::exit::Exit::Internal, format!("write JSON: {error}")))
+}
+
 /// Writes a JSON document to stdout in one line.
 pub fn print_json_line(document: &impl serde::Serialize) -> Result<(), Stop> {
-    let text = serde_json::to_string(document)
-        .map_err(|error| Stop::new(crate::exit::Exit::Internal, format!("write JSON: {error}")))?;
-    print(format_args!("{}\n", visible::json(&text)));
+    print(format_args!("{}\n", json_line(document)?));
     Ok(())
 }
 

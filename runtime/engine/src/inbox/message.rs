@@ -5,7 +5,7 @@
 
 use super::GivenSteering;
 use cap_std::fs::Dir;
-use glovebox_journal::event::{QuestionId, RunId};
+use glovebox_journal::event::{AnsweredBy, QuestionId, RunId};
 use glovebox_record::Digest;
 use glovebox_workspace::regular_file;
 use glovebox_workspace::user_key::UserKey;
@@ -40,6 +40,16 @@ pub enum Message {
     },
 }
 
+impl Message {
+    /// Returns false for an answer that names a source which writes no messages.
+    pub(super) fn is_of_a_person(&self) -> bool {
+        match self {
+            Self::Answer(given) => matches!(given.how, AnsweredBy::Command | AnsweredBy::Http),
+            Self::Steer(_) | Self::Pause { .. } | Self::Cancel { .. } => true,
+        }
+    }
+}
+
 /// An answer, as a person gave it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct GivenAnswer {
@@ -51,21 +61,29 @@ pub struct GivenAnswer {
     pub text: String,
     /// The name of the person.
     pub by: String,
+    /// How the answer was given. A message in the folder has [`AnsweredBy::Command`] or [`AnsweredBy::Http`]; one with
+    /// another value is ignored.
+    pub how: AnsweredBy,
     /// When the answer was given.
     pub at: Timestamp,
 }
 
 impl GivenAnswer {
     /// Creates an empty answer to a question.
-    pub fn none(question: &QuestionId, at: Timestamp) -> Self {
-        Self { question: question.clone(), value: String::new(), text: String::new(), by: String::new(), at }
+    pub fn none(question: &QuestionId, how: AnsweredBy, at: Timestamp) -> Self {
+        Self { question: question.clone(), value: String::new(), text: String::new(), by: String::new(), how, at }
     }
+}
+
+/// Returns the name of the file with the answer to a question.
+pub fn answer_file_name(question: &QuestionId) -> String {
+    format!("answer-{}.json", Digest::hash(question.as_str().as_bytes()).hex())
 }
 
 /// Returns the name of a message's file. Two answers to one question have the same name, so only one of them can be in the folder.
 pub fn file_name(message: &Message) -> String {
     match message {
-        Message::Answer(given) => format!("answer-{}.json", Digest::hash(given.question.as_str().as_bytes()).hex()),
+        Message::Answer(given) => answer_file_name(&given.question),
         Message::Steer(given) => given.file_name(),
         Message::Pause { .. } => PAUSE_FILE.to_owned(),
         Message::Cancel { .. } => CANCEL_FILE.to_owned(),

@@ -76,6 +76,8 @@ pub enum AnsweredBy {
     Terminal,
     /// By `glovebox answer`.
     Command,
+    /// By a client of `glovebox serve`.
+    Http,
     /// From a file of answers.
     File,
     /// By `--auto-approve`, without a person.
@@ -92,6 +94,7 @@ impl AnsweredBy {
         match self {
             Self::Terminal => "terminal",
             Self::Command => "command",
+            Self::Http => "http",
             Self::File => "file",
             Self::Auto => "auto",
             Self::Default => "default",

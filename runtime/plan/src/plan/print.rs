@@ -47,6 +47,7 @@ impl Plan {
         let has_parallel = self.pipeline.nodes.iter().any(|node| node.handler == Handler::Parallel);
         PlanFile {
             schema_version: PLAN_SCHEMA_VERSION,
+            digest: None,
             pipeline: &self.pipeline.name,
             could,
             nodes,
@@ -127,6 +128,10 @@ type Bound<'a> = (Shared<CapabilityLists>, Shared<PlanComponent<'a>>);
 pub struct PlanFile<'a> {
     /// Always 1.
     pub schema_version: u32,
+    /// Digest of the plan, which `run --plan` takes. It covers everything but what depends on the machine and what a
+    /// resume may change.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub digest: Option<Digest>,
     /// The graph's name.
     pub pipeline: &'a str,
     /// The capabilities of all nodes together.

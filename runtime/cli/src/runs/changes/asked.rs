@@ -62,7 +62,7 @@ impl<'a> AskedAbout<'a> {
 type Changing = Vec<(Timestamp, StageFinished)>;
 
 fn is_of_person(how: AnsweredBy) -> bool {
-    matches!(how, AnsweredBy::Terminal | AnsweredBy::Command | AnsweredBy::File)
+    matches!(how, AnsweredBy::Terminal | AnsweredBy::Command | AnsweredBy::Http | AnsweredBy::File)
 }
 
 /// Returns a branch and its ancestors, with the sequence numbers at which they began. If a branch began more than once,
