@@ -6,7 +6,7 @@
 //!
 //! A request passes [`guard`], which compares its `Host` and `Origin` with the names of this server, then a
 //! [`Token`](token::Tokens) gives it [`Rights`](right::Rights), then [`parse`] makes a [`Read`](desk::Read) or
-//! [`Act`](desk::Act) from path, query and body. [`stream`] sends records as they are appended. [`connection`] limits the
+//! [`Act`](desk::Act) from path, query and body. `stream` sends records as they are appended. [`connection`] limits the
 //! number of connections, and the time of every step of a request.
 //!
 //! This crate opens no file, no socket and no process: the program gives it accepted connections.
