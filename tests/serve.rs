@@ -462,3 +462,63 @@ fn an_open_address_needs_a_certificate_and_tokens() {
     bench.glovebox(&["serve", "--tokens", "../tokens.json"]).ends(2).says("only you can read").says("chmod 600");
     bench.glovebox(&["serve", "--socket", "s"]).ends(2).says("would be in the project");
 }
+
+#[test]
+fn a_fork_begins_with_what_a_run_had() {
+    let bench = ended(TWO_STAGES);
+    let served = Served::start(&bench);
+    let forked = served.post("/runs/r/fork", &json!({ "node": "check" }));
+    let id = forked.is(200).json()["id"].as_str().unwrap().to_owned();
+    wait_for(&served, &id, "success");
+    let listed = served.get("/runs").json();
+    assert_eq!(listed["runs"][0]["forked_from"], "r", "{listed}");
+    let patch = served.get(&format!("/runs/{id}/patch"));
+    assert_eq!(patch.is(200).body, bench.glovebox(&["diff", "r"]).ends(0).stdout);
+    assert!(patch.head.contains("content-disposition: attachment"), "{}", patch.head);
+    served.post("/runs/r/fork", &json!({ "node": "--dangerously-no-sandbox" })).is(400);
+}
+
+#[test]
+fn a_start_that_is_cut_off_is_whole_or_absent() {
+    let bench = Workbench::with_pipeline(TWO_STAGES);
+    let body = json!({ "file": "pipeline.dot" }).to_string();
+    for wait in [0, 3, 10, 30, 60, 120] {
+        let served = Served::start(&bench);
+        let mut stream = TcpStream::connect(&served.host).unwrap();
+        let head = format!(
+            "POST /pipelines HTTP/1.1\r\nHost: {}\r\nAuthorization: Bearer {}\r\nContent-Type: application/json\r\nContent-Length: {}\r\n\r\n{body}",
+            served.host,
+            served.token,
+            body.len()
+        );
+        stream.write_all(head.as_bytes()).unwrap();
+        std::thread::sleep(Duration::from_millis(wait));
+        served.kill();
+    }
+    let served = Served::start(&bench);
+    for run in served.get("/runs").json()["runs"].as_array().unwrap() {
+        wait_for(&served, run["id"].as_str().unwrap(), "success");
+    }
+}
+
+#[test]
+fn no_stage_reaches_the_server() {
+    let bench = Workbench::new();
+    let served = Served::start(&bench);
+    if bench.glovebox(&["doctor", "--json"]).json()["tier"].is_null() {
+        return crate::workbench::not_run("a stage that looks for the server", "this machine can confine no command");
+    }
+    let (host, port) = served.host.split_once(':').unwrap();
+    let file = crate::workbench::state_dir().join("serve/owner.token");
+    let command = format!("(exec 3<>/dev/tcp/{host}/{port}) && echo reached; cat {}; true", file.display());
+    bench.write("look.sh", &command);
+    bench.write(
+        "look.dot",
+        "digraph g { start [shape=Mdiamond]; done [shape=Msquare]
+  look [shape=parallelogram, tool_command=\"bash look.sh\", allowed_write_paths=\"\"]
+  start -> look -> done }",
+    );
+    bench.glovebox(&["run", "look.dot", "--run-id", "l"]).ends(0);
+    let printed = bench.glovebox(&["logs", "l", "look"]);
+    printed.never_says("reached").never_says(&served.token);
+}

@@ -31,6 +31,8 @@ pub enum Read {
     Gates(Option<RunId>),
     /// As `diff --json`.
     Diff(RunId, Option<QuestionId>),
+    /// The changes of a run as a patch, as `diff` prints it.
+    Patch(RunId, Option<QuestionId>),
     /// As `holdout status --json`.
     Holdouts(RunId),
     /// The records about one node, as `show RUN NODE --json`.
@@ -128,6 +130,15 @@ pub enum Act {
     Pause(RunId),
     /// Continues a run.
     Resume(RunId),
+    /// Begins a new run with what a run had before a visit of a node.
+    Fork {
+        /// The run.
+        run: RunId,
+        /// The node.
+        node: NodeId,
+        /// Number of the visit; `None` for the last one.
+        visit: Option<u32>,
+    },
     /// Answers a question.
     Answer {
         /// The run.

@@ -89,6 +89,13 @@ struct AnswerBody {
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
+struct ForkBody {
+    node: String,
+    visit: Option<u32>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
 struct SteerBody {
     text: String,
 }
@@ -143,6 +150,10 @@ fn act(endpoint: Endpoint, parts: &Parts) -> Result<Option<Act>, Problem> {
         Endpoint::Cancel => Act::Cancel(run(parts)?),
         Endpoint::Pause => Act::Pause(run(parts)?),
         Endpoint::Resume => Act::Resume(run(parts)?),
+        Endpoint::Fork => {
+            let ForkBody { node, visit } = json(parts)?;
+            Act::Fork { run: run(parts)?, node: node_named(&node)?, visit }
+        }
         Endpoint::Answer => {
             let AnswerBody { value, text } = json(parts)?;
             let (value, text) = (bounded("value", value)?, bounded("text", text)?);
@@ -176,6 +187,7 @@ fn read(endpoint: Endpoint, parts: &Parts) -> Result<Option<Read>, Problem> {
         Endpoint::Gates | Endpoint::Questions => Read::Gates(Some(run(parts)?)),
         Endpoint::AllGates => Read::Gates(None),
         Endpoint::Diff => Read::Diff(run(parts)?, text("question").map(|id| question(&id))),
+        Endpoint::Patch => Read::Patch(run(parts)?, text("question").map(|id| question(&id))),
         Endpoint::Holdouts => Read::Holdouts(run(parts)?),
         Endpoint::Stage => Read::Stage(run(parts)?, node(parts)?),
         Endpoint::Transcript => Read::Transcript(run(parts)?, node(parts)?, visit()?),

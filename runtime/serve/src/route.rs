@@ -86,6 +86,7 @@ pub enum Endpoint {
     Gates,
     AllGates,
     Diff,
+    Patch,
     Holdouts,
     Stage,
     Transcript,
@@ -93,6 +94,7 @@ pub enum Endpoint {
     Blob,
     Pause,
     Resume,
+    Fork,
     Steer,
     Apply,
     Tasks,
@@ -367,6 +369,16 @@ pub const ROUTES: &[Route] = &[
         ),
         &[text("question", "only the changes that this question is about")],
     ),
+    asking(
+        get(
+            "/runs/{id}/patch",
+            Endpoint::Patch,
+            Bytes("text/plain"),
+            "glovebox diff ID",
+            "Returns the changes of a run as a patch in git's format, as an attachment.",
+        ),
+        &[text("question", "only the changes that this question is about")],
+    ),
     get(
         "/runs/{id}/holdouts",
         Endpoint::Holdouts,
@@ -425,6 +437,18 @@ pub const ROUTES: &[Route] = &[
         Document("serve-start"),
         "glovebox resume ID --json",
         "Continues a run.",
+    ),
+    post(
+        "/runs/{id}/fork",
+        Endpoint::Fork,
+        Right::Operate,
+        Body::Json(&[
+            text("node", "the node to begin at"),
+            number("visit", "before this visit; default: the last one"),
+        ]),
+        Document("serve-start"),
+        "glovebox fork ID NODE --json",
+        "Begins a new run with what this run had before a visit of a node.",
     ),
     post(
         "/runs/{id}/stages/{node}/steer",

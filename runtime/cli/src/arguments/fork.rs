@@ -27,6 +27,9 @@ pub struct ForkArguments {
     /// Continue with the current glovebox.toml and plugins, and show what that changes
     #[arg(long)]
     pub replan: bool,
+    /// Leave the session of the parent process, which may end before the run
+    #[arg(long, hide = true)]
+    pub own_session: bool,
     /// With `--replan`: accept a plan that allows more, without a question
     #[arg(long, requires = "replan")]
     pub yes: bool,

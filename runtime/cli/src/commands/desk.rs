@@ -234,6 +234,11 @@ impl Desk for OwnDesk {
             Read::Task(id) => tasks::one(&self.runs_dir, id, sight)?,
             Read::Transcript(id, node, _) | Read::Logs(id, node, _) => return self.output(id, node, what, sight),
             Read::Graph(id, drawing) => return self.graph(id, *drawing),
+            Read::Patch(id, question) => {
+                let question = question.as_ref().map(|question| question.as_str());
+                let bytes = diff::patch_bytes(&self.run(id)?, question).map_err(problem)?;
+                return Ok(Document { media: Media::Bytes, bytes });
+            }
             Read::Blob(id, digest) => return self.blob(id, digest, sight),
             Read::Records { run, after, limit } => return self.page(run, *after, *limit, sight),
             Read::AllLogs { run, node, since, limit } => {
@@ -251,6 +256,7 @@ impl Desk for OwnDesk {
         let by = &*who.name;
         let text = match act {
             Act::Start(submitted) => self.program.start(submitted, who)?,
+            Act::Fork { run, node, visit } => self.program.fork(&self.run(run)?, node, *visit)?,
             Act::Resume(id) => self.program.resume(&self.run(id)?)?,
             Act::Cancel(id) => {
                 let run = self.run(id)?;

@@ -143,6 +143,26 @@ impl Differences {
     }
 }
 
+/// Returns the changes of a run as a patch, as `diff` prints it into a file. A file whose old version no longer exists has a
+/// line before the patch.
+pub fn patch_bytes(run: &RunFolder, question: Option<&str>) -> Result<Vec<u8>, Stop> {
+    let changes = changes(run, question)?;
+    let Differences { deltas, .. } = Differences::of(&changes, &[])?;
+    let (mut lost, mut patch) = (String::new(), Vec::new());
+    for delta in &deltas {
+        match changes.bytes(delta)? {
+            Some(bytes) => patch.extend(patch::render(delta, &bytes, Reader::Program)),
+            None => {
+                let path = visible::line(delta.old_path().as_str());
+                lost.push_str(&format!(
+                    "glovebox: the old version of `{path}` no longer exists, so this patch lacks it\n"
+                ));
+            }
+        }
+    }
+    Ok([lost.into_bytes(), patch].concat())
+}
+
 /// Prints a patch. Returns the paths of files that it lacks.
 fn print_patch<'a>(changes: &Changes, deltas: &'a [Delta]) -> Result<Vec<&'a ScopePath>, Stop> {
     // A program gets every byte, and gets colours only on request: `CLICOLOR_FORCE` must not break

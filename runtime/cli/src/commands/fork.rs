@@ -102,7 +102,7 @@ fn resumed(arguments: ForkArguments, run: &RunFolder) -> ResumeArguments {
     ResumeArguments {
         run: RunSelector::Id(run.id.clone()),
         from: None,
-        own_session: false,
+        own_session: arguments.own_session,
         replan: arguments.replan,
         live: false,
         yes: arguments.yes,

@@ -10,7 +10,7 @@ use crate::runs::journal;
 use crate::runs::{self, RunFolder, RunId};
 use crate::terminal;
 use glovebox_journal::event::Record;
-use glovebox_record::Digest;
+use glovebox_record::{Digest, NodeId};
 use glovebox_serve::desk::{Actor, Pipeline, Problem, Submitted};
 use rustix::fs::{MemfdFlags, memfd_create};
 use schemars::JsonSchema;
@@ -131,10 +131,19 @@ impl Program {
             let now = journal::open_verified(run).map(|journal| journal.close().records_count());
             now.is_ok_and(|now| now > records)
         };
-        let (pipeline, inputs) = (Pipeline::Text(String::new()), Vec::new());
-        let nothing = Submitted { pipeline, inputs, budget_usd: None, steps_max: None, plan_digest: None };
         let name = glovebox_record::RunId::from(run.id.as_str());
-        self.begin_with(words, &nothing, &name, has_more, false)
+        self.begin_with(words, &nothing(), &name, has_more, false)
+    }
+
+    /// Begins a new run with what a run had before a visit, and returns when its first records are on the disk.
+    pub(super) fn fork(&self, run: &RunFolder, node: &NodeId, visit: Option<u32>) -> Result<String, Problem> {
+        let id = RunId::fresh();
+        let mut words = words(&["fork", "--json", "--no-input", "--own-session", "--run-id", id.as_str()]);
+        words.extend(["--runs-dir".into(), self.runs_dir.clone().into_os_string()]);
+        let at = visit.map_or_else(|| node.to_string(), |visit| format!("{node}@{visit}"));
+        words.extend(["--".into(), run.id.clone().into(), at.into()]);
+        let name = glovebox_record::RunId::from(id.as_str());
+        self.begin_with(words, &nothing(), &name, |_| true, false)
     }
 
     fn begin(
@@ -267,6 +276,12 @@ impl Program {
         let diagnostics = checked.and_then(|text| serde_json::from_str(&text).ok());
         Problem { about: diagnostics, ..problem }
     }
+}
+
+/// Returns a submission without a pipeline, for commands that take none.
+fn nothing() -> Submitted {
+    let (pipeline, inputs) = (Pipeline::Text(String::new()), Vec::new());
+    Submitted { pipeline, inputs, budget_usd: None, steps_max: None, plan_digest: None }
 }
 
 fn words(words: &[&str]) -> Vec<OsString> {
