@@ -5,6 +5,7 @@
 //! grants.
 
 pub mod attribute_schema;
+pub mod compatibility;
 mod complexity;
 mod embed;
 mod instance_count;

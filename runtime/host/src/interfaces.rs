@@ -90,12 +90,14 @@ pub fn state_of(import: &str) -> ImportState {
     }
 }
 
+/// Returns the name and the version of an interface of the package of plugins. `None` for any other import or export.
+pub fn interface(name: &str) -> Option<(&str, &str)> {
+    name.strip_prefix(PLUGIN_PACKAGE)?.strip_prefix('/')?.split_once('@')
+}
+
 /// Returns true if a component that exports this interface is one for this host. An interface in another version is not.
 pub fn is_export(export: &str, interface: &str) -> bool {
-    let version = export.strip_prefix(PLUGIN_PACKAGE).and_then(|rest| rest.strip_prefix('/')).and_then(|rest| {
-        let (name, version) = rest.split_once('@')?;
-        (name == interface).then_some(version)
-    });
+    let version = self::interface(export).filter(|(name, _)| *name == interface).map(|(_, version)| version);
     version.is_some_and(|version| {
         track(version).is_some() && track(version) == track(PLUGIN_VERSION) && !is_newer(version)
     })
