@@ -10,7 +10,7 @@ fn usage_errors_end_with_2_and_say_what_is_expected() {
     for (words, said) in [
         (&[][..], "Usage: glovebox"),
         (&["frobnicate"], "unrecognized subcommand"),
-        (&["check"], "<FILES>..."),
+        (&["check", "--for", "nothing"], "invalid value 'nothing'"),
         (&["run", "pipeline.dot", "--set", "novalue"], "expected KEY=VALUE"),
         (&["run", "pipeline.dot", "--max-steps", "0"], "--max-steps"),
         (&["graph", "pipeline.dot"], "--format"),
@@ -22,6 +22,8 @@ fn usage_errors_end_with_2_and_say_what_is_expected() {
     ] {
         bench.glovebox(words).ends(2).says(said);
     }
+    Workbench::new().glovebox(&["check"]).ends(2).says("no pipeline is named, and there is no `pipeline.dot`");
+    bench.glovebox(&["check"]).ends(0).says("pipeline.dot");
 }
 
 #[test]

@@ -52,6 +52,21 @@ fn a_manifest_is_embedded_into_a_component_of_another_language() {
 }
 
 #[test]
+fn the_next_steps_begin_with_the_tools_of_the_language() {
+    let bench = Workbench::new();
+    for (language, install) in [
+        ("rust", "rustup target add wasm32-wasip2"),
+        ("js", "npm install"),
+        ("python", "python3 -m venv .venv && .venv/bin/pip install -r requirements.txt"),
+        ("c", "apt install clang lld wasi-libc libclang-rt-dev-wasm32"),
+    ] {
+        let new = bench.glovebox(&["plugin", "new", "acme.todo", language, "--lang", language]);
+        new.ends(0).says(&format!("\n  cd {language}\n  {install}\n  glovebox plugin dev "));
+        assert!(bench.read(&format!("{language}/README.md")).contains(install));
+    }
+}
+
+#[test]
 fn a_project_is_not_written_through_a_link() {
     let bench = Workbench::new();
     let elsewhere = bench.outside().join("empty");

@@ -99,6 +99,31 @@ fn explain_knows_the_findings() {
 }
 
 #[test]
+fn explain_shows_the_attributes_of_a_plugin() {
+    let bench = bench(
+        r##""description":"Looks.","docs":"# Look\n",
+           "attributes":{"most":{"type":"integer","min":1,"default":3,"doc":"How many."},
+           "program":{"type":"string","required":true}}"##,
+        "",
+    );
+    let page = bench.glovebox(&["explain", "acme.look"]);
+    page.ends(0).says("plugin    acme.look 0.1.0 (handler)\nabout     Looks.\n").says("\n# Look\n");
+    page.says("attribute most\n  value   a whole number of at least 1\n  default 3\n  meaning How many.\n");
+    page.says("attribute program\n  value   a text\n  default none: every node must have it\n");
+    page.says("Use it in a node: [type=\"acme.look\", program=\"…\"]");
+    bench.glovebox(&["explain", "acme.look", "most"]).ends(0).says("How many.").never_says("program");
+    bench.glovebox(&["explain", "acme.look", "mots"]).ends(2).says("did you mean `most`?");
+    bench.glovebox(&["explain", "acme.look", "colour"]).ends(2).says("it has `most`, `program`");
+    bench.glovebox(&["explain", "acme.lok"]).ends(2).says("did you mean `glovebox explain acme.look`?");
+    bench.glovebox(&["explain", "other.plugin"]).ends(2).says("is not a plugin of this project");
+    let names = bench.glovebox(&["explain", "acme.look", "--names"]);
+    assert_eq!(names.ends(0).stdout, "most\tHow many.\nprogram\ta text\n");
+    bench.glovebox(&["explain", "--names"]).ends(0).says("\nacme.look\tplugin of this project\n");
+    std::fs::remove_file(bench.project().join("look.wasm")).unwrap();
+    bench.glovebox(&["explain", "acme.look"]).ends(2).says("look.wasm");
+}
+
+#[test]
 fn inspect_lists_what_a_plugin_says_about_itself() {
     let bench = bench(
         r##""licenses":"MIT","source":"https://example.com/look","authors":"Kim","docs":"# Look\n\nLooks.\n",

@@ -2,12 +2,16 @@
 
 use crate::guests;
 use crate::session::Session;
-use crate::workbench::Workbench;
+use crate::workbench::{Answer, Workbench};
 
 /// Logs one line and succeeds.
 const LOGS: &str = r#"(import "glovebox:plugin/control@0.1.0" "log" (func $log (param i32 i32 i32 i32 i32 i32)))
     (data (i32.const 1024) "infomuch ado")
     (func $execute (call $log (i32.const 1024) (i32.const 4) (i32.const 1028) (i32.const 8) (i32.const 0) (i32.const 0)))"#;
+
+/// Cases that expect nothing but a status.
+const SUCCEEDS: &str = r#"{"expect": {"status": "success"}}"#;
+const FAILS: &str = r#"{"expect": {"status": "fail"}}"#;
 
 /// Creates a project in `todo` whose build copies a file.
 fn project(component: &[u8], wants: &str) -> Workbench {
@@ -42,6 +46,32 @@ fn component_manifest_and_digest_are_in_one_place() {
     assert_eq!(written["manifest"]["licenses"], "MIT");
     let again = bench.glovebox(&["plugin", "build", "todo"]);
     assert_eq!(again.stdout, built.stdout);
+}
+
+#[test]
+fn a_version_that_no_registry_can_have_is_refused() {
+    let bench = project(&harmless(), "");
+    bench.write("todo/plugin.toml", &bench.read("todo/plugin.toml").replace("1.2.0", "1.0"));
+    let refused = bench.glovebox(&["plugin", "build", "todo"]);
+    refused.ends(3).says("`version` is `1.0`").says("help: write three numbers, such as `1.0.0`");
+    assert!(!bench.has("todo/dist") && !bench.has("todo/build"));
+    bench.write("manifest.json", r#"{"name":"acme.todo","version":"1.0"}"#);
+    let embed = bench.glovebox(&["plugin", "embed-manifest", "todo/made.wasm", "manifest.json", "-o", "new.wasm"]);
+    embed.ends(7).says("`manifest.json`: `version` is `1.0`").says("such as `1.0.0`");
+    assert!(!bench.has("new.wasm"));
+}
+
+#[test]
+fn test_without_a_file_takes_the_built_one() {
+    let bench = project(&harmless(), "");
+    let test = |folder: &str| {
+        let mut command = bench.bare(&["plugin", "test", "--only", "manifest"]);
+        Answer::of(command.current_dir(bench.project().join(folder)))
+    };
+    test("").ends(2).says("there is no `plugin.toml` here").says("help: name one");
+    test("todo").ends(2).says("there is no `./dist/acme.todo-1.2.0.wasm`").says("help: build it first");
+    bench.glovebox(&["plugin", "build", "todo"]).ends(0);
+    test("todo").ends(0).says("acme.todo 1.2.0 (handler)");
 }
 
 #[test]
@@ -117,35 +147,72 @@ fn a_link_in_dist_is_not_followed() {
 #[test]
 fn cases_are_compared_with_what_they_expect() {
     let bench = project(&guests::component(LOGS), "");
-    bench.glovebox(&["plugin", "dev", "todo", "--once"]).ends(2).says("read the cases in `todo/cases`");
+    let dev = || bench.glovebox(&["plugin", "dev", "todo", "--once"]);
+    dev().ends(2).says("read the cases in `todo/cases`").says("help: a case is a file `NAME.json`");
     std::fs::create_dir(bench.project().join("todo/cases")).unwrap();
-    bench.glovebox(&["plugin", "dev", "todo", "--once"]).ends(2).says("there are no cases");
-    bench.write("todo/cases/a/case.toml", "");
-    bench.write("todo/cases/b/case.toml", "status = \"fail\"\n");
-    let ended = bench.glovebox(&["plugin", "dev", "todo", "--once"]);
+    dev().ends(2).says("has no case").says("help: a case is a file `NAME.json`");
+    bench.write("todo/cases/a.json", SUCCEEDS);
+    bench.write("todo/cases/b.json", FAILS);
+    let ended = dev();
     ended.ends(1).says("case a ... ok (success)\n").says("  log info much ado\n").says("case b ... FAILED (success)\n");
-    ended.says("  expected the status `fail`\n").says("1 passed, 1 failed\n");
-    bench.glovebox(&["plugin", "dev", "todo", "--once", "--cases", "todo/cases/a"]).ends(2);
+    ended.says("  status is `success`, expected `fail`\n").says("1 passed, 1 failed\n");
+    bench.glovebox(&["plugin", "dev", "todo", "--once", "--cases", "todo/cases/a.json"]).ends(2);
     std::fs::write(bench.project().join("todo/made.wasm"), guests::build("traps")).unwrap();
-    let ended = bench.glovebox(&["plugin", "dev", "todo", "--once"]);
-    ended.ends(1).says("case a ... FAILED (fail: ").says("case b ... ok (fail: ").says("trap");
-    bench.write("todo/cases/b/case.toml", "statsu = \"fail\"\n");
-    bench.glovebox(&["plugin", "dev", "todo", "--once"]).ends(3).says("unknown field `statsu`");
-    bench.write("todo/cases/b/case.toml", "[attributes]\nmax_retries = \"many\"\n");
-    bench.glovebox(&["plugin", "dev", "todo", "--once"]).ends(7).says("the case cannot be run").says("max_retries");
+    dev().ends(1).says("case a ... FAILED (fail: ").says("case b ... ok (fail: ").says("trap");
+    // `plugin test` reads the same folder.
+    let component = "todo/dist/acme.todo-1.2.0.wasm";
+    bench.glovebox(&["plugin", "build", "todo"]).ends(0);
+    let test = ["plugin", "test", component, "--cases", "todo/cases", "--only", "cases"];
+    bench.glovebox(&test).ends(7).says("FAILED         cases.a").says("passed         cases.b");
+}
+
+#[test]
+fn a_mistake_in_a_case_is_named_with_its_place() {
+    let bench = project(&harmless(), "");
+    bench.write("todo/cases/good.json", SUCCEEDS);
+    bench.write("todo/cases/key.json", "{\n  \"expect\": {\"statsu\": \"fail\"}\n}\n");
+    bench.write("todo/cases/value.json", "{\"expect\": {\"status\": \"failed\"}}\n");
+    bench.write("todo/cases/none.json", "{}");
+    for words in [&["dev", "todo", "--once"][..], &["test", "todo/made.wasm", "--cases", "todo/cases"]] {
+        let answer = bench.glovebox(&[&["plugin"], words].concat());
+        answer.ends(3).says("`todo/cases/key.json`: unknown field `statsu`").says("at line 2 column 21");
+        answer.says("`todo/cases/value.json`: unknown variant `failed`, expected one of `success`, `partial_success`");
+        answer.says("`todo/cases/none.json`: a case needs `expect`").says("help: the fields of a stage file");
+        answer.never_says("good.json");
+    }
+    assert!(!bench.has("todo/build"), "nothing is built for cases that cannot be run");
 }
 
 #[test]
 fn a_change_builds_again_until_ctrl_c() {
     let bench = project(&harmless(), "");
     bench.write("todo/.gitignore", "/build/\n");
-    bench.write("todo/cases/a/case.toml", "");
+    bench.write("todo/cases/a.json", SUCCEEDS);
     let session = Session::start(bench.bare(&["plugin", "dev", "todo"]));
     session.waits_for("1 passed, 0 failed", 1).waits_for("watching the project", 1);
-    bench.write("todo/cases/a/case.toml", "status = \"fail\"\n");
+    bench.write("todo/cases/a.json", FAILS);
     session.waits_for("0 passed, 1 failed", 1).waits_for("watching the project", 2);
     bench.write("todo/plugin.toml", "broken");
     session.waits_for("plugin.toml`", 1).waits_for("watching the project", 3);
+    session.interrupts();
+    session.ends(130);
+}
+
+#[test]
+fn a_signal_ends_cases_that_are_under_way() {
+    let bench = project(&guests::build("endless-loop"), "");
+    bench.write("todo/cases/a.json", SUCCEEDS);
+    let temporary = bench.outside().join("temporary");
+    std::fs::create_dir(&temporary).unwrap();
+    let mut command = bench.bare(&["plugin", "dev", "todo"]);
+    command.env("TMPDIR", &temporary);
+    let session = Session::start(command);
+    // A case has its folder from the beginning, and this one would take 10 s.
+    let began = std::time::Instant::now();
+    while temporary.read_dir().unwrap().count() == 0 {
+        assert!(began.elapsed().as_secs() < 60, "no case begins: {}", session.shown());
+        std::thread::sleep(std::time::Duration::from_millis(20));
+    }
     session.interrupts();
     session.ends(130);
 }

@@ -211,6 +211,61 @@ fn whoever_leaves_the_scope_is_named_with_the_path() {
     );
 }
 
+/// Returns a component with these declared attributes.
+fn declaring(component: &[u8], attributes: &str) -> Vec<u8> {
+    let manifest = format!(r#"{{"name":"evil.guest","version":"0.1.0","attributes":{{{attributes}}}}}"#);
+    embed(component, &manifest).unwrap()
+}
+
+/// Traps if the value of an attribute begins with an `n`. The attributes of the input are at the offset 80.
+const DISLIKES_N: &str = r#"
+  (func $execute (local $at i32) (local $left i32)
+    (local.set $at (i32.load offset=80 (global.get $input)))
+    (local.set $left (i32.load offset=84 (global.get $input)))
+    (block $done
+      (loop $again
+        (br_if $done (i32.eqz (local.get $left)))
+        (if (i32.load offset=12 (local.get $at))
+          (then (if (i32.eq (i32.load8_u (i32.load offset=8 (local.get $at))) (i32.const 110)) (then unreachable))))
+        (local.set $at (i32.add (local.get $at) (i32.const 16)))
+        (local.set $left (i32.sub (local.get $left) (i32.const 1)))
+        (br $again))))"#;
+
+/// Notes as many letters as its node has attributes.
+const COUNTS: &str = r#"(data (i32.const 1024) "xxxxxxxxxxxxxxxxxxxxxxxx")
+  (func $execute (call $notes (i32.const 1024) (i32.load offset=84 (global.get $input))))"#;
+
+#[test]
+fn declared_attributes_are_tried() {
+    let nothing = guests::component("(func $execute)");
+    let only: &[&str] = &["--only", "attributes"];
+    let good = r#""folder":{"type":"path","default":"src","doc":"Where."},
+        "mode":{"type":"enum","values":["a","b"],"doc":"How."},"most":{"type":"integer","min":1,"max":9,"doc":"Many."}"#;
+    let (answer, report) = tested(&declaring(&nothing, good), only);
+    answer.ends(0);
+    assert_eq!((detail(&report, "attributes.values"), detail(&report, "attributes.wrong-values")), ("6 values", "3 values"));
+    assert_eq!(names(&report, "not_applicable"), ["attributes.required"], "{report:#}");
+    let (_, report) = tested(&wanting(&nothing, "{}"), only);
+    assert_eq!(names(&report, "not_applicable").len(), 6, "{report:#}");
+    let fails = |what: &str, component: &[u8], expected: &[&str], says: &str| {
+        let report = fails(what, component, only, expected);
+        assert!(detail(&report, expected[0]).contains(says), "{report:#}");
+    };
+    let reserved = r#""allowed_write_paths":{"type":"string","doc":"Where."}"#;
+    fails("reserved", &declaring(&nothing, reserved), &["attributes.names"], "Glovebox itself reads");
+    let silent = r#""mode":{"type":"string"}"#;
+    fails("no docs", &declaring(&nothing, silent), &["attributes.documented"], "`mode` has no `doc`");
+    let required = r#""program":{"type":"string","required":true,"doc":"The command."}"#;
+    let mode = r#""mode":{"type":"enum","values":["a","no"],"doc":"How."}"#;
+    let dislikes = declaring(&guests::component(DISLIKES_N), mode);
+    fails("a right value", &dislikes, &["attributes.values", "attributes.wrong-values"], "= `no`: it trapped");
+    let dislikes = declaring(&guests::component(DISLIKES_N), &mode.replace("no", "yes"));
+    fails("a wrong value", &dislikes, &["attributes.wrong-values"], "`mode` = `none of the values`: it trapped");
+    let counts = declaring(&guests::component(COUNTS), mode);
+    fails("an unknown one", &counts, &["attributes.unknown"], "does something else if a node has");
+    fails("required", &declaring(&nothing, required), &["attributes.required"], "answers `success` without it");
+}
+
 /// Fields of a guest that makes eight letters of the time at which its folder was made.
 const CHANCE: &str = r#"
   (import "wasi:filesystem/preopens@0.2.6" "get-directories" (func $preopens (param i32)))

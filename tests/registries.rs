@@ -4,6 +4,7 @@ mod credentials;
 mod debian;
 mod hostile;
 mod program;
+mod releases;
 mod server;
 mod store;
 mod wkg;
@@ -232,6 +233,32 @@ fn a_tag_is_the_version_in_the_manifest() {
         project.push(&registry, &component("0.1.0", r#""src/""#)).stdout.trim().rsplit_once('@').unwrap().1.to_owned();
     add(&format!("acme/todo@{digest}")).ends(0);
     assert!(project.bench.read("glovebox.toml").contains("version = \"0.1.0\""));
+}
+
+/// Mistakes that readers of the documentation made.
+#[test]
+fn what_was_meant_is_said() {
+    let registry = Registry::start();
+    let project = Project::new();
+    let file = project.file("x.wasm", &component("0.1.0", r#""src/""#));
+    let named = registry.named("acme/todo");
+    let swapped = project.plugin(&["push", &named, &file]);
+    swapped.ends(2).says("the file of the component comes first").says(&format!("glovebox plugin push '{file}' '{named}'"));
+    let meant = format!("a registry is named without a scheme: `{named}`");
+    project.plugin(&["push", &file, &format!("http://{named}")]).ends(2).says(&meant);
+    project.plugin(&["push", &file, "acme/todo"]).ends(2).says("such as `ghcr.io/acme/todo`");
+    let add = |source: &str| project.plugin(&["add", source, "--accept"]);
+    add(&format!("http://{named}")).ends(2).says(&format!("is named without a scheme: `{named}`"));
+    add("https://acme.example/todo.wasm").ends(2).says("--digest blake3:");
+    add("acme/todo:0.1.0").ends(2).says("such as `ghcr.io/acme/todo:0.1.0`");
+    add("acme.todo").ends(2).says("glovebox plugin search");
+    add("./acme/todo").ends(2).never_says("ghcr.io");
+    let digest = "1d".repeat(32);
+    let revoke = |what: &str| project.plugin(&["revoke", what, "--reason", "leaks"]);
+    revoke(&digest).ends(2).says(&format!("write `blake3:{digest}`"));
+    revoke(&format!("sha256:{digest}")).ends(2).says("name its BLAKE3 digest");
+    project.plugin(&["revoke", "--list"]).ends(0).says("you have revoked nothing");
+    project.is_untouched();
 }
 
 #[test]

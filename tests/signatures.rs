@@ -316,6 +316,28 @@ fn a_key_may_be_in_a_file() {
 }
 
 #[test]
+fn the_wrong_half_of_a_key_is_named() {
+    let signed = Signed::new();
+    signed.sign(&["old"]).ends(0);
+    let key = |name: &str| signed.key(name).to_str().unwrap().to_owned();
+    let verify = |key: &str| signed.bench.glovebox(&["plugin", "verify", "plugins/todo.wasm", "--key", key]);
+    let text = signed.bench.glovebox(&["plugin", "keygen", &key("third")]).ends(0).stdout.trim().to_owned();
+    // The text that `keygen` prints is a key, in a file and as an argument.
+    signed.bench.write("key.txt", &format!("{text}\n"));
+    for other in [&text, "key.txt"] {
+        verify(other).ends(7).says("signature failed").never_says("is not a public Ed25519 key");
+    }
+    verify("ed25519:text").ends(2).says("is not a public Ed25519 key").says("openssl pkey");
+    verify(&key("old")).ends(2).says("it is a private key").says(&format!("such as `{}.pub`", key("old")));
+    signed.bench.write("ssh.pub", "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIJ kim@example\n");
+    verify("ssh.pub").ends(2).says("it is a key of OpenSSH");
+    let public = key("old.pub");
+    fs::set_permissions(&public, PermissionsExt::from_mode(0o600)).unwrap();
+    let sign = signed.bench.glovebox(&["plugin", "sign", "plugins/todo.wasm", "--key", &public]);
+    sign.ends(2).says("it is a public key").says(&format!("name the private half, such as `{}`", key("old")));
+}
+
+#[test]
 fn an_edited_lock_does_not_change_who_signed() {
     let signed = Signed::new();
     signed.config(&signed.trusted("old"));

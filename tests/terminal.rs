@@ -1,6 +1,7 @@
 //! The output of glovebox for a person at a terminal: help, completions, man pages, colours, the pager, logs and the
 //! live view.
 
+use crate::guests;
 use crate::workbench::{self, LINEAR, Workbench, root};
 use std::fs::{File, OpenOptions};
 use std::io::{Read, Write};
@@ -46,6 +47,37 @@ fn completions_know_the_commands_and_flags_and_bash_reads_them() {
                     _glovebox glovebox hold glovebox; echo \"${COMPREPLY[@]}\"";
     let answered = Command::new("bash").current_dir(bench.project()).args(["-c", complete]).output().unwrap();
     assert_eq!(String::from_utf8_lossy(&answered.stdout).trim(), "holdout", "{answered:?}");
+}
+
+/// The names come from the project: its plugins, and the attributes that they declare.
+#[test]
+fn bash_completes_plugins_and_their_attributes() {
+    let bench = Workbench::new();
+    std::fs::write(bench.project().join("bare.wasm"), guests::component("(func $execute)")).unwrap();
+    let attributes = r#"{"folder":{"type":"path","doc":"Where."},"format":{"type":"string"},"most":{"type":"integer"}}"#;
+    bench.write("manifest.json", &format!(r#"{{"name":"acme.look","version":"0.1.0","attributes":{attributes}}}"#));
+    bench.glovebox(&["plugin", "embed-manifest", "bare.wasm", "manifest.json", "-o", "look.wasm"]).ends(0);
+    bench.write("glovebox.toml", "[plugins.\"acme.look\"]\npath = \"look.wasm\"\n");
+    bench.write("completions.bash", &bench.glovebox(&["completions", "bash"]).stdout);
+    let complete = |words: &[&str]| {
+        let (last, words) = (words.len(), [&[env!("CARGO_BIN_EXE_glovebox")], words].concat());
+        let text = format!(
+            "source completions.bash; COMP_WORDS=({}); COMP_CWORD={last}; _glovebox_with_names \"${{COMP_WORDS[0]}}\" '{}' '{}'; \
+             echo \"${{COMPREPLY[@]}}\"",
+            words.iter().map(|word| format!("'{word}' ")).collect::<String>(),
+            words[last],
+            words[last - 1]
+        );
+        let answered = Command::new("bash").current_dir(bench.project()).args(["-c", &text]).output().unwrap();
+        String::from_utf8_lossy(&answered.stdout).trim().to_owned()
+    };
+    assert_eq!(complete(&["explain", "acme"]), "acme.look");
+    assert_eq!(complete(&["explain", "with-c"]), "with-caches");
+    assert_eq!(complete(&["explain", "plugin_attribute_v"]), "plugin_attribute_value");
+    assert_eq!(complete(&["explain", "acme.look", ""]), "folder format most");
+    assert_eq!(complete(&["explain", "acme.look", "fo"]), "folder format");
+    assert_eq!(complete(&["explain", "acme.none", ""]), "");
+    assert_eq!(complete(&["hold"]), "holdout");
 }
 
 #[test]

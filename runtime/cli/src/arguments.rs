@@ -94,7 +94,7 @@ pub enum Command {
     Check(Deferred<CheckArguments>),
     /// Format pipeline files
     Fmt(Deferred<FmtArguments>),
-    /// Explain a rule of `check`, or list all
+    /// Explain a rule of `check` or a plugin's attributes, or list all
     Explain(Deferred<ExplainArguments>),
     /// Draw a pipeline or a run
     Graph(Deferred<GraphArguments>),
@@ -309,8 +309,7 @@ pub struct RunsArguments {
 /// `glovebox check`.
 #[derive(Debug, Args)]
 pub struct CheckArguments {
-    /// Pipelines to check; `-` reads standard input
-    #[arg(required = true)]
+    /// Pipelines to check; `-` reads standard input; default: `pipeline.dot` of this folder, else its only DOT file
     pub files: Vec<PathBuf>,
     /// Output format
     #[arg(long, value_enum, default_value_t = CheckFormat::Text)]
@@ -368,9 +367,18 @@ pub struct FmtArguments {
 /// `glovebox explain`.
 #[derive(Debug, Args)]
 pub struct ExplainArguments {
-    /// A rule, as in the brackets after `error` or `warning`, or a row of the summary, such as `with-caches`; without it all are listed
-    #[arg(value_name = "RULE|ROW")]
-    pub rule: Option<String>,
+    /// A rule, as in the brackets after `error` or `warning`, a row of the summary, such as `with-caches`, or a plugin of the project;
+    /// without it all rules and rows are listed
+    #[arg(value_name = "RULE|ROW|PLUGIN")]
+    pub name: Option<String>,
+    /// An attribute that the plugin declares
+    pub attribute: Option<String>,
+    /// Print only the names that can be explained, or the attributes of the plugin, each with a tab and its meaning
+    #[arg(long, conflicts_with = "attribute")]
+    pub names: bool,
+    /// The project whose plugins are explained
+    #[arg(long, value_name = "D", default_value = ".")]
+    pub workdir: PathBuf,
 }
 
 /// `glovebox graph`.

@@ -50,7 +50,7 @@ pub fn block_on<T>(future: impl Future<Output = T>) -> Result<T, Stop> {
 
 /// As [`block_on`], but with another bound on the wait for threads. A thread that never returns must not keep the
 /// process alive, because signals no longer end the process at that point.
-fn block_on_within<T>(threads_end_max: Duration, future: impl Future<Output = T>) -> Result<T, Stop> {
+pub fn block_on_within<T>(threads_end_max: Duration, future: impl Future<Output = T>) -> Result<T, Stop> {
     let built = tokio::runtime::Builder::new_current_thread().enable_all().build();
     let runtime = built.map_err(|error| Stop::io("start the executor", &error))?;
     let ended = panic::catch_unwind(AssertUnwindSafe(|| runtime.block_on(future)));

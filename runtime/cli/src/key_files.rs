@@ -14,8 +14,12 @@ use std::path::{Path, PathBuf};
 
 /// Maximum size of a key file, in bytes.
 const FILE_BYTES_MAX: u64 = 64 << 10;
+/// Beginning of a public key as a text.
+const TEXT_PREFIX: &str = "ed25519:";
 /// Permission bits of everyone except the owner.
 const OTHERS: u32 = 0o077;
+/// The remedy for a private key that others could have read. To move the file would not help.
+const NEW_KEY: &str = "make a new key outside of every project, such as `glovebox plugin keygen ~/.config/acme.key`, and trust that one";
 /// Mode of a new private key.
 const OWN: u32 = 0o600;
 /// Mode of a new public key, before the user's umask is applied.
@@ -32,7 +36,7 @@ impl Half {
     fn expected(self) -> &'static str {
         match self {
             Self::Private => "a private Ed25519 key in PKCS#8 (PEM)",
-            Self::Public => "a public Ed25519 key (PEM)",
+            Self::Public => "a public Ed25519 key (PEM, or a line `ed25519:…`)",
         }
     }
 
@@ -50,12 +54,71 @@ impl Half {
 pub fn read_private(file: &Path, project: &Path) -> Result<SigningKey, Stop> {
     let bytes = read(file, Half::Private)?;
     refuse_exposed(file, project)?;
-    SigningKey::from_pem(&bytes).ok_or_else(|| no_key(file, Half::Private))
+    SigningKey::from_pem(&bytes).ok_or_else(|| match Other::of(&bytes) {
+        Some(other) => other.refused(file, Half::Private),
+        None => no_key(file, Half::Private),
+    })
 }
 
-/// Reads a public key.
+/// Reads a public key: a file in PEM, a file with a line `ed25519:…` as `keygen` prints it, or such a text in place of a file.
 pub fn read_public(file: &Path) -> Result<PublicKey, Stop> {
-    PublicKey::from_pem(&read(file, Half::Public)?).ok_or_else(|| no_key(file, Half::Public))
+    let written = file.to_string_lossy();
+    if written.starts_with(TEXT_PREFIX) && !file.exists() {
+        return parse_text(&written).ok_or_else(|| no_key(file, Half::Public));
+    }
+    let bytes = read(file, Half::Public)?;
+    let as_text = || parse_text(std::str::from_utf8(&bytes).ok()?);
+    PublicKey::from_pem(&bytes).or_else(as_text).ok_or_else(|| match Other::of(&bytes) {
+        Some(other) => other.refused(file, Half::Public),
+        None => no_key(file, Half::Public),
+    })
+}
+
+fn parse_text(text: &str) -> Option<PublicKey> {
+    text.trim().parse().ok()
+}
+
+/// What a file has in place of the expected key.
+#[derive(Clone, Copy)]
+enum Other {
+    /// The private half.
+    Private,
+    /// The public half.
+    Public,
+    /// A key of OpenSSH.
+    OpenSsh,
+}
+
+impl Other {
+    fn of(bytes: &[u8]) -> Option<Self> {
+        let text = String::from_utf8_lossy(bytes);
+        let begins = |words: &[&str]| words.iter().any(|word| text.trim_start().starts_with(word));
+        match () {
+            () if begins(&["-----BEGIN OPENSSH", "ssh-ed25519 ", "ssh-rsa "]) => Some(Self::OpenSsh),
+            () if begins(&["-----BEGIN PRIVATE KEY", "-----BEGIN ENCRYPTED PRIVATE KEY"]) => Some(Self::Private),
+            () if begins(&["-----BEGIN PUBLIC KEY", TEXT_PREFIX]) => Some(Self::Public),
+            () => None,
+        }
+    }
+
+    fn refused(self, file: &Path, wanted: Half) -> Stop {
+        let found = match self {
+            Self::Private => "a private key",
+            Self::Public => "a public key",
+            Self::OpenSsh => "a key of OpenSSH",
+        };
+        let how = wanted.how_to_make();
+        let help = match (self, wanted) {
+            (Self::Private, Half::Public) => format!("name the public half, such as `{}.pub`; or {how}", shown(file)),
+            (Self::Public, Half::Private) => match shown(file).strip_suffix(".pub") {
+                Some(private) => format!("name the private half, such as `{private}`; or {how}"),
+                None => format!("name the file that `glovebox plugin keygen` wrote; or {how}"),
+            },
+            _ => how.to_owned(),
+        };
+        let message = format!("`{}` is not {}: it is {found}", shown(file), wanted.expected());
+        Stop::new(Exit::Usage, message).with_help(help)
+    }
 }
 
 /// Creates a key and writes its halves to the file and to the file with `.pub` added. Returns the file of the public half.
@@ -109,12 +172,12 @@ fn refuse_exposed(file: &Path, project: &Path) -> Result<(), Stop> {
     }
     if found.nlink() > 1 {
         let message = format!("the key `{}` has a second name (a hard link), which may lie in a project", shown(file));
-        return Err(Stop::new(Exit::Policy, message).with_help("make a new key, and use that"));
+        return Err(Stop::new(Exit::Policy, message).with_help(NEW_KEY));
     }
     let place = fs::canonicalize(file).map_err(failed)?;
     if fs::canonicalize(project).is_ok_and(|project| place.starts_with(project)) {
         let message = format!("the key `{}` lies in the project, so its stages could have read it", shown(file));
-        return Err(Stop::new(Exit::Policy, message).with_help("make a new key outside of the project, and use that"));
+        return Err(Stop::new(Exit::Policy, message).with_help(NEW_KEY));
     }
     Ok(())
 }

@@ -59,6 +59,16 @@ impl Language {
         }
     }
 
+    /// Returns the command that brings the tools of the language, to be run in a project.
+    pub fn install(self) -> &'static str {
+        match self {
+            Self::Rust => "rustup target add wasm32-wasip2",
+            Self::JavaScript => "npm install",
+            Self::Python => "python3 -m venv .venv && .venv/bin/pip install -r requirements.txt",
+            Self::C => "apt install clang lld wasi-libc libclang-rt-dev-wasm32",
+        }
+    }
+
     /// Returns the reason why a plugin of this language cannot have the world. `None` if it can.
     pub fn refusal(self, world: World) -> Option<&'static str> {
         match (self, world) {

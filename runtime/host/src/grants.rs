@@ -103,6 +103,9 @@ impl TryFrom<GrantsTable> for Grants {
 }
 
 impl Grants {
+    /// The names of all fields.
+    pub const FIELDS: &'static [&'static str] = &["filesystem", "read", "write", "commands", "model", "limits"];
+
     fn check(&self) -> Result<(), GrantError> {
         for (field, paths) in [("read", &self.read), ("write", &self.write)] {
             if !paths.is_empty() && self.filesystem == FileTier::None {

@@ -237,6 +237,12 @@ pub fn is_known(key: Key<'_>, carrier: Carrier) -> bool {
     }
 }
 
+/// Returns true if Glovebox itself reads an attribute of nodes with this key, so that no plugin can declare it as its own.
+pub fn is_reserved(key: Key<'_>) -> bool {
+    let has_namespace = NAMESPACES.iter().any(|space| key.as_str().starts_with(space));
+    known(key).is_some() || is_known(key, Carrier::Node) || has_namespace
+}
+
 /// If a key with a known prefix is probably a misspelling, returns the key that is meant. A misspelt guardrail would
 /// protect nothing.
 pub fn guard_meant(key: Key<'_>) -> Option<Key<'static>> {

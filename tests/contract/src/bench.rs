@@ -8,7 +8,7 @@ use crate::commands::{CallCommands, INSIDE};
 use crate::error::TestError;
 use crate::observed::{Observed, ObservedChange, Summary};
 use crate::sample::{self, MakeOdd, ODD};
-use crate::stage_file::{StageFile, hidden};
+use crate::stage_file::{StageFile, StageFileInput, hidden};
 use glovebox_host::call::{Call, CallObserver, FileSetting, FileSource, FileTier, HostCallLog};
 use glovebox_host::component::Component;
 use glovebox_host::grants::Grants;
@@ -112,8 +112,17 @@ impl<'r> Bench<'r> {
 
     /// Returns the normal input with its files.
     pub(crate) fn normal_stage(&self) -> StageFile {
+        self.changed_stage(|_| {})
+    }
+
+    /// Returns the normal input with a change. The kit's own input has all attributes that the component requires, unchanged.
+    fn changed_stage(&self, change: impl FnOnce(&mut StageFileInput)) -> StageFile {
         let mut stage = self.input.cloned().unwrap_or_else(sample::normal);
         stage.files.get_or_insert_with(|| sample::files(&self.wants()));
+        change(&mut stage.input);
+        if self.input.is_none() {
+            stage.input.attributes.extend(sample::required(self.inspection.manifest.as_ref()));
+        }
         stage
     }
 
@@ -135,11 +144,7 @@ impl<'r> Bench<'r> {
     /// Returns the call with an odd input, by its position in [`ODD`].
     pub(crate) fn odd(&self, at: usize) -> Result<&Observed, TestError> {
         let (name, make): (&str, MakeOdd) = ODD[at];
-        self.once(&self.odd[at], &format!("the input `{name}`"), || {
-            let mut stage = self.normal_stage();
-            make(&mut stage.input);
-            stage
-        })
+        self.once(&self.odd[at], &format!("the input `{name}`"), || self.changed_stage(make))
     }
 
     /// Returns the calls with the normal, the empty and all odd inputs. Only the first one, if it did not end in time.

@@ -8,6 +8,8 @@ use crate::report::{CheckResult, Finding, InputChange, InputResult, milliseconds
 use crate::stage_file::{Expectation, StageFile};
 use crate::text::quoted;
 use glovebox_host::grants::Grants;
+use glovebox_host::call::LogLine;
+use glovebox_record::Outcome;
 use std::collections::BTreeMap;
 
 /// Group of the cases.
@@ -15,26 +17,38 @@ pub(crate) const GROUP: &str = "cases";
 /// Group of the input that was given.
 pub(crate) const INPUT_GROUP: &str = "input";
 
-/// Calls the component as a case says, and compares what it did with what is expected.
-pub(crate) fn run(bench: &Bench<'_>, name: &str, file: &StageFile) -> Result<CheckResult, TestError> {
-    let finding = found(bench, name, file)?;
-    let checks = "the outcome and the files are as the case expects";
-    let help = "correct the plugin, or what the case expects";
-    Ok(CheckResult::named(format!("{GROUP}.{name}").into(), checks.into(), help.into(), finding))
+/// A case, and the call that was made for it.
+#[derive(Debug, Clone, PartialEq)]
+pub struct CaseCall {
+    /// The comparison with what the case expects.
+    pub check: CheckResult,
+    /// The outcome. `None` if the case was not run.
+    pub outcome: Option<Outcome>,
+    /// The lines that the plugin logged. The plugin chose their text.
+    pub log: Vec<LogLine>,
 }
 
-fn found(bench: &Bench<'_>, name: &str, file: &StageFile) -> Result<Finding, TestError> {
+/// Calls the component as a case says, and compares what it did with what is expected.
+pub(crate) fn run(bench: &Bench<'_>, name: &str, file: &StageFile) -> Result<CaseCall, TestError> {
+    let result = |finding| {
+        let checks = "the outcome and the files are as the case expects";
+        let help = "correct the plugin, or what the case expects";
+        CheckResult::named(format!("{GROUP}.{name}").into(), checks.into(), help.into(), finding)
+    };
     let grants = granted(bench, file);
     let runs_commands = commands::grant(&grants) != Default::default();
     if runs_commands && !bench.runs_commands() {
-        return Ok(Finding::NotRun("it needs commands: `--allow-commands` runs them in a sandbox".to_owned()));
+        let finding = Finding::NotRun("it needs commands: `--allow-commands` runs them in a sandbox".to_owned());
+        return Ok(CaseCall { check: result(finding), outcome: None, log: Vec::new() });
     }
     let mut stage = file.clone();
     let before = stage.files.get_or_insert_default().clone();
     let observed = bench.call(&format!("the case {}", quoted(name)), &bench.plan(&stage, grants))?;
     let nothing = Expectation::default();
     let differences = differences(file.expect.as_ref().unwrap_or(&nothing), &observed, &before);
-    Ok(Finding::of((!differences.is_empty()).then(|| differences.join("; "))))
+    let finding = Finding::of((!differences.is_empty()).then(|| differences.join("; ")));
+    let report = observed.report;
+    Ok(CaseCall { check: result(finding), outcome: Some(report.outcome), log: report.log })
 }
 
 /// Returns what a case is granted: of what the plugin wants, what the case grants. A plugin without a manifest gets what the case grants.

@@ -2,6 +2,7 @@
 //!
 //! A name is stable: scripts, reports and the documentation use it. The checks of all calls are last.
 
+mod attributes;
 mod calls;
 mod cancel;
 mod commands;
@@ -127,6 +128,42 @@ pub const CHECKS: &[Check] = &[
         "each of its claims names a receipt, an artifact or a file of the same call",
         "claim only what the call did: the receipt that `exec.run` returned, an artifact that was stored, a file that was written",
         contract::claims,
+    ),
+    always(
+        "attributes.names",
+        "it declares no attribute that Glovebox itself reads",
+        "choose another name, such as one with the plugin's own prefix",
+        attributes::names,
+    ),
+    always(
+        "attributes.documented",
+        "each attribute that it declares has a documentation",
+        "write `doc` for the attribute: `explain`, `inspect` and the errors of `check` show it",
+        attributes::documented,
+    ),
+    check(
+        "attributes.values",
+        "it returns an outcome for the default, the bounds and each listed value of its attributes",
+        "handle every value that the declaration allows, or declare less",
+        attributes::values,
+    ),
+    check(
+        "attributes.wrong-values",
+        "it returns an outcome for a value of another type than it declares",
+        "answer `fail` for a value that you cannot use",
+        attributes::wrong_values,
+    ),
+    check(
+        "attributes.required",
+        "it answers `fail` or `retry` if an attribute that it requires is missing",
+        "answer `fail` with the name of the attribute, or give it a `default` in place of `required`",
+        attributes::required,
+    ),
+    check(
+        "attributes.unknown",
+        "it does the same if a node also has an attribute that it does not declare",
+        "declare every attribute that the plugin reads, and ignore all others",
+        attributes::unknown,
     ),
     check("inputs.huge-prompt", "it returns an outcome for a prompt of 1 MiB", inputs::HELP, |bench| {
         inputs::odd(bench, "huge-prompt")

@@ -21,6 +21,7 @@ mod sample;
 pub mod stage_file;
 mod text;
 
+pub use case::CaseCall;
 pub use checks::{CHECKS, Check, groups};
 pub use error::TestError;
 
@@ -89,7 +90,7 @@ pub fn test(request: TestRequest<'_>) -> Result<TestReport, TestError> {
     }
     if is_chosen(case::GROUP) {
         for (name, file) in &request.cases {
-            results.push(case::run(&bench, name, file)?);
+            results.push(case::run(&bench, name, file)?.check);
         }
     }
     let input = request.input.as_ref().filter(|_| is_chosen(case::INPUT_GROUP));
@@ -97,6 +98,16 @@ pub fn test(request: TestRequest<'_>) -> Result<TestReport, TestError> {
     let mut report = TestReport::new(&request, results, Some(&bench), begin.elapsed());
     report.input = input;
     Ok(report)
+}
+
+/// Makes only the calls of the author's cases, in their order.
+///
+/// # Errors
+/// Fails if the component cannot be loaded, or if the kit itself could not work.
+pub fn cases(request: &TestRequest<'_>) -> Result<Vec<CaseCall>, TestError> {
+    let component = load(request).map_err(|error| TestError::Host(text::lines(&error.to_string())))?;
+    let bench = Bench::new(request, component)?;
+    request.cases.iter().map(|(name, file)| case::run(&bench, name, file)).collect()
 }
 
 fn load(request: &TestRequest<'_>) -> Result<Arc<Component>, LoadError> {

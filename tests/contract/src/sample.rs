@@ -4,6 +4,8 @@
 
 use crate::stage_file::{HIDDEN, StageFile, StageFileEdge, StageFileFailure, StageFileInput};
 use glovebox_host::grants::Grants;
+use glovebox_host::inspect::Manifest;
+use glovebox_host::inspect::attribute_schema::{AttributeSchema, AttributeType};
 use glovebox_record::FailureClass;
 use glovebox_record::scope::Entry;
 use serde_json::{Value, json};
@@ -85,6 +87,46 @@ pub(crate) fn files(wants: &Grants) -> BTreeMap<String, String> {
         }
     }
     files
+}
+
+/// Returns a value for each attribute that the manifest requires. A run would not start without them.
+pub(crate) fn required(manifest: Option<&Manifest>) -> BTreeMap<String, String> {
+    let declared = manifest.and_then(|manifest| Some((manifest.attributes.as_ref()?, &manifest.wants)));
+    let required = declared.into_iter().flat_map(|(declared, wants)| {
+        declared.iter().filter(|(_, schema)| schema.required).map(move |(name, schema)| (name, schema, wants))
+    });
+    let value = |schema: &AttributeSchema, wants: &Grants| match (&schema.value, wants.read.first()) {
+        (AttributeType::Path, Some(entry)) if !entry.path().is_root() => entry.path().to_string(),
+        _ => right_values(schema).into_iter().next().unwrap_or_default(),
+    };
+    required.map(|(name, schema, wants)| (name.clone(), value(schema, wants))).collect()
+}
+
+/// Returns values that an attribute allows: its default, its bounds, and everything that can be listed.
+pub(crate) fn right_values(schema: &AttributeSchema) -> Vec<String> {
+    let mut values: Vec<String> = match &schema.value {
+        AttributeType::String => vec!["a text".to_owned()],
+        AttributeType::Integer { min: None, max: None } => vec!["0".to_owned()],
+        AttributeType::Integer { min, max } => [min, max].into_iter().flatten().map(ToString::to_string).collect(),
+        AttributeType::Number => vec!["0.5".to_owned()],
+        AttributeType::Duration => vec!["1s".to_owned()],
+        AttributeType::Path => vec!["README.md".to_owned()],
+        AttributeType::Boolean | AttributeType::Enum { .. } => {
+            schema.values().into_iter().map(str::to_owned).collect()
+        }
+    };
+    values.extend(schema.default.clone());
+    values
+}
+
+/// Returns a value that an attribute does not allow. `None` if it allows every text.
+pub(crate) fn wrong_value(schema: &AttributeSchema) -> Option<String> {
+    let candidates = match &schema.value {
+        AttributeType::Integer { max: Some(max), .. } => vec![max.saturating_add(1).to_string(), "many".to_owned()],
+        AttributeType::Path => vec!["../outside".to_owned()],
+        _ => vec!["none of the values".to_owned()],
+    };
+    candidates.into_iter().find(|value| schema.check(value).is_err())
 }
 
 /// Returns the path and the text of the hidden file.
@@ -176,6 +218,26 @@ mod tests {
             odd.goal.chars().map(|c| u32::from(c) >> 16).collect()
         };
         assert_eq!(planes.into_iter().collect::<Vec<_>>(), [0, 1, 2, 3, 14, 15, 16], "every plane with characters");
+    }
+
+    #[test]
+    fn values_of_attributes_are_right_or_wrong() {
+        let check = |declared: &str, right: &[&str], wrong: Option<&str>| {
+            let schema: AttributeSchema = serde_json::from_str(declared).unwrap();
+            let values = right_values(&schema);
+            assert_eq!((values.iter().map(String::as_str).collect::<Vec<_>>(), wrong_value(&schema).as_deref()), (right.to_vec(), wrong));
+            assert!(values.iter().all(|value| schema.check(value).is_ok()), "{declared}: {values:?}");
+        };
+        check(r#"{"type":"string"}"#, &["a text"], None);
+        check(r#"{"type":"integer","min":1,"max":9,"default":3}"#, &["1", "9", "3"], Some("10"));
+        check(&format!(r#"{{"type":"integer","max":{}}}"#, i64::MAX), &[&i64::MAX.to_string()], Some("many"));
+        check(r#"{"type":"integer"}"#, &["0"], Some("none of the values"));
+        check(r#"{"type":"number"}"#, &["0.5"], Some("none of the values"));
+        check(r#"{"type":"boolean"}"#, &["true", "false"], Some("none of the values"));
+        check(r#"{"type":"duration","default":"90s"}"#, &["1s", "90s"], Some("none of the values"));
+        check(r#"{"type":"enum","values":["a","b"]}"#, &["a", "b"], Some("none of the values"));
+        check(r#"{"type":"enum","values":["none of the values"]}"#, &["none of the values"], None);
+        check(r#"{"type":"path","default":"src"}"#, &["README.md", "src"], Some("../outside"));
     }
 
     #[test]

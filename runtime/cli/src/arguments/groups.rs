@@ -7,8 +7,11 @@ use super::Arguments;
 use clap::{Command, CommandFactory};
 use std::fmt::Write;
 
+/// Groups of commands: a title, and the names of its commands.
+type Groups = [(&'static str, &'static [&'static str])];
+
 /// Each group with its commands, in the order of the help.
-const GROUPS: [(&str, &[&str]); 7] = [
+const GROUPS: &Groups = &[
     ("Begin a pipeline", &["init", "check", "fmt", "explain", "graph", "plan"]),
     ("Run a pipeline", &["run", "resume", "fork", "gates", "answer", "steer", "pause", "cancel", "wait", "attach"]),
     ("Look at runs", &["ls", "show", "why", "tasks", "logs", "transcript", "diff", "apply", "rm", "gc"]),
@@ -18,29 +21,46 @@ const GROUPS: [(&str, &[&str]); 7] = [
     ("This program and machine", &["doctor", "schema", "version", "help", "completions", "man"]),
 ];
 
-/// Width of the column of command names: the length of the longest name.
-const NAME_COLUMNS: usize = 11;
+/// The groups of `glovebox plugin`, in the order in which an author and then a user of a plugin need them.
+const PLUGIN_GROUPS: &Groups = &[
+    ("Write and publish", &["new", "build", "dev", "test", "push", "wit", "embed-manifest"]),
+    (
+        "Find and use",
+        &["search", "inspect", "add", "lock", "ls", "rehearse", "outdated", "update", "pull", "remove"],
+    ),
+    ("Sign and trust", &["keygen", "sign", "verify", "revoke"]),
+];
 
 /// Returns the tree of commands, with help that lists them in groups.
 pub fn tree() -> Command {
     let tree = Arguments::command();
-    let template = template(&tree);
-    tree.help_template(template)
+    let all = template(&tree, GROUPS);
+    let tree = tree.help_template(all);
+    tree.mut_subcommand("plugin", |plugin| {
+        let own = template(&plugin, PLUGIN_GROUPS);
+        plugin.help_template(own)
+    })
 }
 
 /// Returns clap's default help template, with the groups in place of the list of commands.
-fn template(tree: &Command) -> String {
+fn template(tree: &Command, groups: &Groups) -> String {
+    let width = columns(groups);
     let (header, literal) = (tree.get_styles().get_header(), tree.get_styles().get_literal());
     let mut text = "{about-with-newline}\n{usage-heading} {usage}\n".to_owned();
-    for (title, names) in GROUPS {
+    for (title, names) in groups {
         let _ = writeln!(text, "\n{header}{title}:{header:#}");
         for command in names.iter().filter_map(|name| tree.find_subcommand(name)) {
             let about = command.get_about().map(ToString::to_string).unwrap_or_default();
-            let _ = writeln!(text, "  {literal}{:NAME_COLUMNS$}{literal:#}  {about}", command.get_name());
+            let _ = writeln!(text, "  {literal}{:width$}{literal:#}  {about}", command.get_name());
         }
     }
     let _ = write!(text, "\n{header}Options:{header:#}\n{{options}}{{after-help}}");
     text
+}
+
+/// Returns the width of the column of command names: the length of the longest name.
+fn columns(groups: &Groups) -> usize {
+    groups.iter().flat_map(|(_, names)| *names).map(|name| name.len()).max().unwrap_or_default()
 }
 
 #[cfg(test)]
@@ -56,12 +76,23 @@ mod tests {
     #[test]
     fn each_command_is_in_one_group() {
         let tree = Arguments::command();
-        let mut grouped: Vec<&str> = GROUPS.iter().flat_map(|(_, names)| *names).copied().collect();
-        let mut commands: Vec<&str> = visible(&tree).into_iter().map(Command::get_name).collect();
-        grouped.sort_unstable();
-        commands.sort_unstable();
-        assert_eq!(grouped, commands);
-        assert_eq!(commands.iter().map(|name| name.len()).max(), Some(NAME_COLUMNS));
+        for (tree, groups) in [(&tree, GROUPS), (tree.find_subcommand("plugin").unwrap(), PLUGIN_GROUPS)] {
+            let mut grouped: Vec<&str> = groups.iter().flat_map(|(_, names)| *names).copied().collect();
+            let mut commands: Vec<&str> = visible(tree).into_iter().map(Command::get_name).collect();
+            grouped.sort_unstable();
+            commands.sort_unstable();
+            assert_eq!(grouped, commands);
+        }
+    }
+
+    #[test]
+    fn the_plugin_commands_are_listed_in_groups() {
+        let mut tree = tree();
+        let help = tree.find_subcommand_mut("plugin").unwrap().render_help().to_string();
+        let at = |words: &str| help.find(words).unwrap_or_else(|| panic!("{words}: {help}"));
+        assert!(at("Write and publish:") < at("\n  new ") && at("\n  push ") < at("Find and use:"));
+        assert!(at("\n  remove ") < at("Sign and trust:") && at("\n  revoke ") < at("Options:"));
+        assert!(!help.contains("Commands:"), "{help}");
     }
 
     #[test]
@@ -73,7 +104,8 @@ mod tests {
         assert_eq!(titles, expected, "{help}");
         for command in visible(&Arguments::command()) {
             let (name, about) = (command.get_name(), command.get_about().unwrap());
-            assert!(help.contains(&format!("\n  {name:NAME_COLUMNS$}  {about}\n")), "{name}: {help}");
+            let width = columns(GROUPS);
+            assert!(help.contains(&format!("\n  {name:width$}  {about}\n")), "{name}: {help}");
         }
         let (list, _) = help.split_once("\nOptions:\n").unwrap();
         let long: Vec<&str> = list.lines().filter(|line| line.starts_with(' ') && line.chars().count() > 80).collect();
@@ -112,10 +144,13 @@ mod tests {
     fn the_page_lists_each_command_in_its_group() {
         let tree = Arguments::command();
         let of_command = |name: &&str| {
-            let inner: Vec<String> = visible(tree.find_subcommand(name).unwrap())
-                .iter()
-                .map(|inner| format!("{name} {}", inner.get_name()))
-                .collect();
+            let inner: Vec<String> = match *name {
+                "plugin" => PLUGIN_GROUPS.iter().flat_map(|(_, names)| *names).map(|inner| format!("{name} {inner}")).collect(),
+                _ => visible(tree.find_subcommand(name).unwrap())
+                    .iter()
+                    .map(|inner| format!("{name} {}", inner.get_name()))
+                    .collect(),
+            };
             if inner.is_empty() { vec![(*name).to_owned()] } else { inner }
         };
         let expected: Vec<(String, Vec<String>)> = GROUPS

@@ -12,22 +12,42 @@ use std::time::Duration;
 /// `glovebox plugin`.
 #[derive(Debug, Subcommand)]
 pub enum PluginCommand {
+    /// Write a plugin's project in Rust, JavaScript, Python or C, with what it needs to build
+    New(NewPluginArguments),
+    /// Build a plugin's project, and write component, manifest and digest to its folder dist
+    Build(BuildPluginArguments),
+    /// Build a plugin's project and run its cases, again after every change
+    Dev(DevPluginArguments),
+    /// Call a component with ordinary, odd and hostile inputs, and check what it does; needs no project
+    Test(TestArguments),
+    /// Publish a component as a version of a repository in a registry
+    Push(PushArguments),
+    /// Write the WIT package of plugins, for tools of other languages
+    Wit(WitArguments),
+    /// Write a manifest into a component that was built without one
+    EmbedManifest(EmbedArguments),
+    /// List the repositories of a registry whose names contain a text
+    Search(SearchArguments),
     /// Show a component's imports, exports, world, wants and digest; runs nothing
     Inspect(InspectArguments),
-    /// Show what each plugin imports, wants and gets, and write glovebox.lock
-    Lock(LockArguments),
     /// Show what a component may do as a plugin, and add it with --accept
     Add(AddArguments),
-    /// Show what grew in new bytes of a plugin, and agree to them with --accept
-    // `--version` is the version of the plugin.
-    #[command(disable_version_flag = true)]
-    Update(UpdateArguments),
-    /// Remove a plugin from glovebox.toml and glovebox.lock; its component is kept
-    Remove(RemovePluginArguments),
+    /// Show what each plugin imports, wants and gets, and write glovebox.lock
+    Lock(LockArguments),
     /// List the plugins of the project, and whether each is as it was locked
     Ls(ListPluginsArguments),
     /// Find the smallest grants with which a plugin does the same work
     Rehearse(RehearseArguments),
+    /// List the plugins of registries of which there is a newer version
+    Outdated(OutdatedArguments),
+    /// Show what grew in new bytes of a plugin, and agree to them with --accept
+    // `--version` is the version of the plugin.
+    #[command(disable_version_flag = true)]
+    Update(UpdateArguments),
+    /// Fetch the plugins of registries that glovebox.lock names into the store
+    Pull(PullArguments),
+    /// Remove a plugin from glovebox.toml and glovebox.lock; its component is kept
+    Remove(RemovePluginArguments),
     /// Create a key that signs plugins
     Keygen(KeygenArguments),
     /// Sign a component, and write its signatures beside it
@@ -36,26 +56,6 @@ pub enum PluginCommand {
     Verify(VerifyPluginArguments),
     /// Stop a component, also in runs under way, and never run it again
     Revoke(RevokeArguments),
-    /// Fetch the plugins of registries that glovebox.lock names into the store
-    Pull(PullArguments),
-    /// Publish a component as a version of a repository in a registry
-    Push(PushArguments),
-    /// List the plugins of registries of which there is a newer version
-    Outdated(OutdatedArguments),
-    /// List the repositories of a registry whose names contain a text
-    Search(SearchArguments),
-    /// Call a component with ordinary, odd and hostile inputs, and check what it does; needs no project
-    Test(TestArguments),
-    /// Write a plugin's project in Rust, JavaScript, Python or C, with what it needs to build
-    New(NewPluginArguments),
-    /// Build a plugin's project, and write component, manifest and digest to its folder dist
-    Build(BuildPluginArguments),
-    /// Build a plugin's project and run its cases, again after every change
-    Dev(DevPluginArguments),
-    /// Write the WIT package of plugins, for tools of other languages
-    Wit(WitArguments),
-    /// Write a manifest into a component that was built without one
-    EmbedManifest(EmbedArguments),
 }
 
 /// `glovebox plugin inspect`.
@@ -74,12 +74,12 @@ pub struct InspectArguments {
 /// `glovebox plugin test`.
 #[derive(Debug, Args)]
 pub struct TestArguments {
-    /// The component
-    pub file: PathBuf,
+    /// The component; default: the one that `plugin build` wrote for the project in this folder
+    pub file: Option<PathBuf>,
     /// A stage file (`glovebox schema plugin-stage`) that replaces the normal input; its outcome is printed
     #[arg(long, value_name = "STAGE.json")]
     pub input: Option<PathBuf>,
-    /// A folder with cases: each `*.json` is a stage file with what is expected
+    /// A folder with cases, as `plugin dev` runs them: each `*.json` is a stage file with what is expected
     #[arg(long, value_name = "DIR")]
     pub cases: Option<PathBuf>,
     /// Make only the checks of this group, such as `scope`

@@ -33,7 +33,7 @@ pub struct SignArguments {
 pub struct VerifyPluginArguments {
     /// The component
     pub component: PathBuf,
-    /// A public key (PEM); default: the keys under `[trust]` in glovebox.toml
+    /// A public key: a file (PEM), or its text `ed25519:…`; default: the keys under `[trust]` in glovebox.toml
     #[arg(long = "key", value_name = "PUB")]
     pub key: Option<PathBuf>,
     /// The file of signatures; default: COMPONENT.sig.json

@@ -3,7 +3,6 @@
 //! The project is the author's own, on the author's machine. Its build command is started like any other program of the author: no
 //! sandbox, the author's environment. Nothing here runs a plugin.
 
-pub mod case;
 pub mod component;
 pub mod program;
 pub mod project_file;

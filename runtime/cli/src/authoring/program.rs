@@ -12,7 +12,8 @@ use std::io;
 use std::os::fd::AsFd;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
-use tokio::signal::unix::{SignalKind, signal};
+use std::time::Duration;
+use tokio::signal::unix::{Signal as Signals, SignalKind, signal};
 
 /// Folders of a project that have the programs of its dependencies. They are searched before the search path.
 const LOCAL: [&str; 2] = [".venv/bin", "node_modules/.bin"];
@@ -46,6 +47,29 @@ pub fn build(folder: &Path, build: &Build, language: Language) -> Result<(), Sto
     Err(Stop::new(Exit::Plugin, message))
 }
 
+/// Does work on another thread, and returns its result.
+///
+/// # Errors
+/// Exit 130 or 143 if a signal came before the end of the work, which then ends with this process.
+pub fn until_signal<T: Send + 'static>(work: impl FnOnce() -> Result<T, Stop> + Send + 'static) -> Result<T, Stop> {
+    drive::block_on_within(Duration::ZERO, async move {
+        let (mut interrupt, mut terminate) = signals()?;
+        tokio::select! {
+            result = tokio::task::spawn_blocking(work) => {
+                result.map_err(|error| Stop::new(Exit::Internal, error.to_string()))?
+            }
+            _ = interrupt.recv() => Err(Stop::silent(Exit::Interrupted)),
+            _ = terminate.recv() => Err(Stop::silent(Exit::Terminated)),
+        }
+    })?
+}
+
+/// Returns the signals that end a command. From now on, they no longer end the process at once.
+fn signals() -> Result<(Signals, Signals), Stop> {
+    let on = |kind: SignalKind| signal(kind).map_err(|error| Stop::io("listen for signals", &error));
+    Ok((on(SignalKind::interrupt())?, on(SignalKind::terminate())?))
+}
+
 /// Waits for a program, and returns its piped output. A signal to this process is passed on.
 ///
 /// # Errors
@@ -53,8 +77,7 @@ pub fn build(folder: &Path, build: &Build, language: Language) -> Result<(), Sto
 pub fn run_to_end(child: Child) -> Result<Output, Stop> {
     let process = Pid::from_child(&child);
     drive::block_on(async move {
-        let on = |kind: SignalKind| signal(kind).map_err(|error| Stop::io("listen for signals", &error));
-        let (mut interrupt, mut terminate) = (on(SignalKind::interrupt())?, on(SignalKind::terminate())?);
+        let (mut interrupt, mut terminate) = signals()?;
         let mut ended = tokio::task::spawn_blocking(move || child.wait_with_output());
         let mut stopped = None;
         loop {

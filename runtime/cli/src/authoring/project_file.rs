@@ -11,16 +11,26 @@ use glovebox_host::inspect::attribute_schema::AttributeSchema;
 use glovebox_plan::bind::plugin_attributes::declared_by_glovebox;
 use glovebox_plan::config::is_plugin_name;
 use glovebox_plan::prepare::source;
+use glovebox_pipeline::nearest::nearest;
 use glovebox_record::path::ScopePath;
+use semver::Version;
 use serde::Deserialize;
 use std::collections::BTreeMap;
 use std::io::ErrorKind;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 /// The name of the file.
 pub const PROJECT_FILE: &str = "plugin.toml";
 /// Maximum length of a version, in bytes. It is part of file names.
 const VERSION_BYTES_MAX: usize = 64;
+
+/// The folder of a project with the built components.
+const DIST: &str = "dist";
+/// The fields of the file.
+const FIELDS: &[&str] = &[
+    "name", "version", "description", "licenses", "source", "revision", "authors", "homepage", "docs", "lang", "world", "build",
+    "wants", "attributes",
+];
 
 /// The contents of the file.
 #[derive(Debug, Deserialize)]
@@ -92,7 +102,8 @@ impl PluginProject {
         let invalid = |problem: String| Stop::new(Exit::Invalid, format!("`{place}`: {problem}"));
         let written: ProjectText = toml::from_str(text).map_err(|error| {
             let problem = error.to_string();
-            invalid(visible::block(problem.trim_end()).into_owned())
+            let stop = invalid(visible::block(problem.trim_end()).into_owned());
+            Stop { help: meant_field(text).or_else(|| stop.help.clone()), ..stop }
         })?;
         if !is_plugin_name(&written.name) {
             let stop = invalid(format!("`{}` is not a plugin name", visible::line(&written.name)));
@@ -100,12 +111,9 @@ impl PluginProject {
                 stop.with_help("write two or more words of a-z, 0-9 and `-`, joined by `.`, such as `acme.review`")
             );
         }
-        if !is_version(&written.version) {
-            let stop = invalid(format!("`version` is `{}`", visible::line(&written.version)));
-            return Err(stop.with_help(format!(
-                "write up to {VERSION_BYTES_MAX} letters, digits, `.`, `-` or `+`, such as `0.1.0`"
-            )));
-        }
+        check_version(&written.version).map_err(|expected| {
+            invalid(format!("`version` is `{}`", visible::line(&written.version))).with_help(expected)
+        })?;
         if written.build.command.first().is_none_or(String::is_empty) {
             return Err(invalid("`build.command` is empty, expected a program and its arguments".to_owned()));
         }
@@ -140,12 +148,42 @@ impl PluginProject {
     }
 }
 
-/// Returns true for a version that can be part of a file name.
-fn is_version(text: &str) -> bool {
-    let allowed = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '-' | '+');
-    text.len() <= VERSION_BYTES_MAX
-        && text.starts_with(|c: char| c.is_ascii_alphanumeric())
-        && text.chars().all(allowed)
+/// Returns the file of the component that `plugin build` writes.
+pub fn built_file(folder: &Path, manifest: &Manifest) -> PathBuf {
+    folder.join(DIST).join(format!("{}-{}.wasm", manifest.name, manifest.version))
+}
+
+/// Returns the file with what `plugin inspect --json` prints about the component.
+pub fn described_file(folder: &Path, manifest: &Manifest) -> PathBuf {
+    folder.join(DIST).join(format!("{}-{}.json", manifest.name, manifest.version))
+}
+
+/// Refuses a version that no registry could have: a plugin with it could be built, but neither published nor updated.
+///
+/// # Errors
+/// Returns what was expected.
+pub fn check_version(text: &str) -> Result<(), String> {
+    if text.len() <= VERSION_BYTES_MAX && Version::parse(text).is_ok() {
+        return Ok(());
+    }
+    // `1`, `1.2` and `v1.2.0` are the usual mistakes.
+    let numbers = text.strip_prefix('v').unwrap_or(text);
+    let meant = ["", ".0", ".0.0"].iter().map(|rest| format!("{numbers}{rest}")).find(|full| Version::parse(full).is_ok());
+    let example = meant.filter(|full| full.len() <= VERSION_BYTES_MAX).unwrap_or_else(|| "0.1.0".to_owned());
+    Err(format!("write three numbers, such as `{example}`, with at most {VERSION_BYTES_MAX} bytes (https://semver.org)"))
+}
+
+/// Returns the field that is probably meant by an unknown one, at the top or in `[wants]`.
+fn meant_field(text: &str) -> Option<String> {
+    let table: toml::Table = text.parse().ok()?;
+    let wants = table.get("wants").and_then(toml::Value::as_table);
+    let unknown = |table: &toml::Table, known: &'static [&'static str]| {
+        let found = table.keys().find(|key| !known.contains(&key.as_str()))?;
+        nearest(found, known.iter().copied())
+    };
+    unknown(&table, FIELDS)
+        .map(|meant| format!("did you mean `{meant}`?"))
+        .or_else(|| Some(format!("did you mean `{}` in `[wants]`?", unknown(wants?, Wants::FIELDS)?)))
 }
 
 #[cfg(test)]
@@ -172,6 +210,31 @@ mod tests {
     }
 
     #[test]
+    fn what_was_meant_is_named() {
+        let check = |from: &str, to: &str, expected: &str| {
+            let help = parse(&GOOD.replacen(from, to, 1)).unwrap_err().help.unwrap_or_default();
+            assert!(help.contains(expected), "{to}: {help}");
+        };
+        check("0.1.0", "1.0", "such as `1.0.0`");
+        check("0.1.0", "v1.2.3", "such as `1.2.3`");
+        check("0.1.0", "2", "such as `2.0.0`");
+        check("0.1.0", "newest", "such as `0.1.0`");
+        check("lang", "licence = 'MIT'\nlang", "did you mean `licenses`?");
+        check("[build]", "[wants]\nraed = ['src/']\n[build]", "did you mean `read` in `[wants]`?");
+        check("[build]", "[wants]\ncomands = ['ls']\n[build]", "did you mean `commands` in `[wants]`?");
+    }
+
+    #[test]
+    fn the_fields_that_can_be_meant_are_those_that_are_read() {
+        let mut text = GOOD.to_owned() + "[unknown]\n";
+        let problem = parse(&text).unwrap_err().message;
+        assert!(FIELDS.iter().all(|field| problem.contains(&format!("`{field}`"))), "{problem}");
+        text = GOOD.to_owned() + "[wants]\nunknown = 1\n";
+        let problem = parse(&text).unwrap_err().message;
+        assert!(Wants::FIELDS.iter().all(|field| problem.contains(&format!("`{field}`"))), "{problem}");
+    }
+
+    #[test]
     fn what_is_wrong_is_named() {
         let check = |from: &str, to: &str, expected: &str| {
             let stop = parse(&GOOD.replacen(from, to, 1)).unwrap_err();
@@ -179,7 +242,9 @@ mod tests {
             assert!(stop.message.contains(expected), "{to}: {}", stop.message);
         };
         check("acme.todo", "todo", "`todo` is not a plugin name");
-        check("0.1.0", "../0.1.0", "`version` is `../0.1.0`");
+        for version in ["../0.1.0", "1.0", "v1.2.0", "", "1.0.0.0", "latest"] {
+            check("0.1.0", version, &format!("`version` is `{version}`"));
+        }
         check("'c'", "'go'", "unknown variant `go`");
         check("'handler'", "'rules'", "rules can be written in Rust only");
         check("'handler'", "'tool-provider'", "runs no components of the world `tool-provider`");

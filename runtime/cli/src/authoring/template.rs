@@ -158,13 +158,12 @@ impl Recipe<'_> {
     }
 
     fn readme(&self) -> String {
-        let (needs, test) = match self.language {
-            Language::Rust => ("rustup target add wasm32-wasip2", "cargo test"),
-            Language::JavaScript => ("npm install", "node --test"),
-            Language::Python => {
-                ("python3 -m venv .venv && .venv/bin/pip install -r requirements.txt", "python3 -m unittest")
-            }
-            Language::C => ("apt install clang lld wasi-libc libclang-rt-dev-wasm32", "glovebox plugin dev --once"),
+        let needs = self.language.install();
+        let test = match self.language {
+            Language::Rust => "cargo test",
+            Language::JavaScript => "node --test",
+            Language::Python => "python3 -m unittest",
+            Language::C => "glovebox plugin dev --once",
         };
         let has_test = self.language == Language::Rust && self.world != World::Rules
             || self.language == Language::C
@@ -252,34 +251,24 @@ impl Recipe<'_> {
         Some(bindings.iter().map(file).collect())
     }
 
-    /// Returns the cases of `plugin dev`.
+    /// Returns the cases of `plugin dev` and `plugin test --cases`.
     fn cases(&self) -> Vec<ProjectFile> {
-        match self.world {
-            World::Handler => vec![
-                self.file("cases/clean/case.toml", "status = \"success\"\n"),
-                self.file("cases/clean/files/src/a.txt", "Nothing to do.\n"),
-                self.file(
-                    "cases/found/case.toml",
-                    "status = \"fail\"\nreason = \"src/deep/a.txt:2 has a TODO\"\n\n[attributes]\noutput = \"report.txt\"\n",
-                ),
-                self.file("cases/found/files/src/deep/a.txt", "One line.\nTODO: another line\n"),
+        let cases: &[(&'static str, &str)] = match self.world {
+            World::Handler => &[
+                ("cases/clean.json", template!("cases/clean.json")),
+                ("cases/found.json", template!("cases/found.json")),
             ],
-            World::Agent => vec![
-                self.file(
-                    "cases/answer/case.toml",
-                    "status = \"success\"\nnotes = \"four\"\n\n[attributes]\nprompt = \"How much is two and two?\"\n",
-                ),
-                self.file("cases/answer/script.toml", "[[node.plugin]]\ntext = \"four\"\n"),
-                self.file("cases/no-prompt/case.toml", "status = \"fail\"\nreason = \"has no prompt\"\n"),
+            World::Agent => &[
+                ("cases/answer.json", template!("cases/answer.json")),
+                ("cases/no-prompt.json", template!("cases/no-prompt.json")),
             ],
-            World::Verifier => vec![
-                self.file("cases/passes/case.toml", "status = \"success\"\n\n[attributes]\nprogram = \"sh test.sh\"\n"),
-                self.file("cases/passes/files/test.sh", "exit 0\n"),
-                self.file("cases/fails/case.toml", "status = \"fail\"\n\n[attributes]\nprogram = \"sh test.sh\"\n"),
-                self.file("cases/fails/files/test.sh", "exit 3\n"),
+            World::Verifier => &[
+                ("cases/fails.json", template!("cases/fails.json")),
+                ("cases/passes.json", template!("cases/passes.json")),
             ],
-            World::ToolProvider | World::Rules => Vec::new(),
-        }
+            World::ToolProvider | World::Rules => &[],
+        };
+        cases.iter().map(|(path, text)| self.file(path, text)).collect()
     }
 }
 

@@ -5,15 +5,12 @@
 use crate::arguments::BuildPluginArguments;
 use crate::authoring::component::{BuiltComponent, finish};
 use crate::authoring::program;
-use crate::authoring::project_file::PluginProject;
+use crate::authoring::project_file::{PluginProject, built_file, described_file};
 use crate::exit::{CommandResult, Exit, Stop};
 use crate::replaced_file;
 use crate::terminal::rows::Rows;
 use crate::terminal::{self, visible};
 use std::path::Path;
-
-/// The folder of a project with the built components.
-const DIST: &str = "dist";
 
 /// Builds the project, and prints the digest of the component.
 pub fn build(arguments: &BuildPluginArguments) -> CommandResult {
@@ -23,11 +20,10 @@ pub fn build(arguments: &BuildPluginArguments) -> CommandResult {
     for warning in warnings {
         terminal::say(format_args!("warning: {}\n", visible::line(&warning)));
     }
-    let dist = folder.join(DIST);
-    std::fs::create_dir_all(&dist).map_err(|error| Stop::io(format!("create `{}`", dist.display()), &error))?;
     let (name, version) = (&project.manifest.name, &project.manifest.version);
-    let (file, description) =
-        (dist.join(format!("{name}-{version}.wasm")), dist.join(format!("{name}-{version}.json")));
+    let file = built_file(folder, &project.manifest);
+    let (dist, description) = (file.parent().unwrap_or(folder), described_file(folder, &project.manifest));
+    std::fs::create_dir_all(dist).map_err(|error| Stop::io(format!("create `{}`", dist.display()), &error))?;
     replaced_file::put(&file, &bytes)?;
     replaced_file::put(&description, terminal::json(&inspection)? + "\n")?;
     let mut rows = Rows::new(9);

@@ -4,6 +4,7 @@
 use crate::arguments::{CheckArguments, CheckFor, CheckFormat};
 use crate::commands::plugin::refuse_differences;
 use crate::exit::{CommandResult, Exit, Stop};
+use crate::pipeline_file;
 use crate::prepare;
 use crate::replaced_file;
 use crate::terminal::diagnostics::{self, Findings};
@@ -28,20 +29,24 @@ const FIX_BYTES_MAX: usize = 256 << 20;
 
 /// Checks every file before it returns, so that one bad file does not hide the problems of another.
 pub fn check(arguments: &CheckArguments) -> CommandResult {
+    let files = match &arguments.files[..] {
+        [] => vec![pipeline_file::choose(None, Path::new("."))?],
+        files => files.to_vec(),
+    };
     let inputs = source::inputs(&arguments.inputs);
     let mut checked = Vec::new();
     // Keyed by path, because pipelines may share their hold-outs.
     let mut scripts = BTreeMap::new();
     let mut unreadable = None;
     if arguments.locked {
-        refuse_changed_plugins(&arguments.files)?;
+        refuse_changed_plugins(&files)?;
     }
     let host = prepare::component_host();
     let mut rule_sets = FileChecker::new(&host, arguments.purpose == CheckFor::Run);
     let mut refused = None;
     let mut cut = Vec::new();
     let mut reported = BTreeSet::new();
-    for (number, file) in arguments.files.iter().enumerate() {
+    for (number, file) in files.iter().enumerate() {
         let found = if arguments.fix { fix(file, &inputs) } else { open(file, &inputs) };
         match found.map(|opened| check_file(opened, &mut rule_sets)) {
             Ok(CheckedFile { mut findings, pipeline, wanted, is_cut }) => {
@@ -51,7 +56,7 @@ pub fn check(arguments: &CheckArguments) -> CommandResult {
                 // Two pipelines may have the same child, which is reported once.
                 checked.extend(below.into_iter().filter(|child| reported.insert(child.file.clone())));
                 scripts.extend(pipeline.iter().flat_map(|pipeline| check_scripts(file, pipeline)));
-                if number + 1 == arguments.files.len() {
+                if number + 1 == files.len() {
                     // The process ends soon, and dropping ten thousand nodes one by one takes as long as the lint.
                     std::mem::forget(pipeline);
                 }

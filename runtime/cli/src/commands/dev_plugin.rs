@@ -1,22 +1,31 @@
 //! `glovebox plugin dev`: builds a plugin and runs its cases, again whenever the project changes.
 //!
-//! Each case is a run of a pipeline with one node, in a scratch folder that is removed afterwards. The plugin gets what it wants,
-//! and runs under the same limits and in the same sandbox as in any other run.
+//! The cases are those of `glovebox plugin test --cases`, and are run in the same way: each is one call, with files of its own. The
+//! plugin gets what it wants, under the same limits and in the same sandbox as in a run.
 
 use crate::arguments::DevPluginArguments;
-use crate::authoring::case::{Case, CaseResult, Scratch};
 use crate::authoring::component::BuiltComponent;
+use crate::authoring::program;
 use crate::authoring::project_file::PluginProject;
 use crate::commands::build_plugin::component;
+use crate::commands::plugin::test::{failed, stage_files, tier};
 use crate::commands::watch::Watched;
 use crate::drive;
 use crate::exit::{CommandResult, Exit, Stop};
 use crate::plugin_language::World;
+use crate::prepare;
+use crate::setup::temporary_folder::TemporaryFolder;
 use crate::terminal::{self, visible};
-use std::path::{Path, PathBuf};
+use glovebox_contract::report::Verdict;
+use glovebox_contract::stage_file::StageFile;
+use glovebox_contract::{CaseCall, TestRequest, WALL_MS};
+use glovebox_host::component::LoadError;
+use std::path::Path;
 
 /// The folder of a project with its cases.
 const CASES: &str = "cases";
+/// Maximum number of log lines of a case that are shown.
+const LOG_LINES_MAX: usize = 200;
 
 /// Runs the cases now, and after every change unless `--once` is given, until a signal ends the command.
 pub fn dev(arguments: &DevPluginArguments) -> CommandResult {
@@ -50,57 +59,63 @@ fn once(folder: &Path, cases: &Path) -> CommandResult {
             stop.with_help("build them with `glovebox plugin build`, and name them under `[rules]` in glovebox.toml")
         );
     }
-    let paths = case_folders(cases)?;
-    let BuiltComponent { bytes, warnings, .. } = component(folder, &project)?;
-    for warning in warnings {
-        terminal::say(format_args!("warning: {}\n", visible::line(&warning)));
+    let cases = stage_files::cases(cases)?;
+    let built = component(folder, &project)?;
+    for warning in &built.warnings {
+        terminal::say(format_args!("warning: {}\n", visible::line(warning)));
     }
-    let mut failed = 0;
-    for path in &paths {
-        let case = Case::read(path)?;
-        let scratch = Scratch::new(&project.manifest, &bytes, &case)?;
-        let result = scratch.run(&case)?;
-        failed += usize::from(!print(&case, &result));
-    }
-    terminal::print(format_args!("{} passed, {failed} failed\n", paths.len() - failed));
+    let names: Vec<String> = cases.iter().map(|(name, _)| name.clone()).collect();
+    let calls = program::until_signal(move || calls(&built, cases))?;
+    let failed = names.iter().zip(&calls).filter(|(name, call)| !print(name, call)).count();
+    terminal::print(format_args!("{} passed, {failed} failed\n", calls.len() - failed));
     Ok(if failed == 0 { Exit::Ok } else { Exit::RunFailed })
 }
 
-/// Returns the folders of the cases, in the order of their names.
-fn case_folders(cases: &Path) -> Result<Vec<PathBuf>, Stop> {
-    let shown = cases.display();
-    let entries = cases.read_dir().map_err(|error| {
-        Stop::io(format!("read the cases in `{shown}`"), &error).with_help(
-            "a case is a folder with `case.toml` and the folder `files`, such as `cases/clean/files/src/a.txt`",
-        )
-    })?;
-    let mut folders: Vec<PathBuf> = entries.flatten().map(|entry| entry.path()).filter(|path| path.is_dir()).collect();
-    folders.sort();
-    match folders.is_empty() {
-        true => Err(Stop::new(Exit::Usage, format!("there are no cases in `{shown}`")).with_help(
-            "a case is a folder with `case.toml`; files `NAME.json` are cases of `glovebox plugin test --cases`",
-        )),
-        false => Ok(folders),
-    }
+/// Makes the calls of all cases. The commands of a plugin run only if it wants some.
+fn calls(built: &BuiltComponent, cases: Vec<(String, StageFile)>) -> Result<Vec<CaseCall>, Stop> {
+    let BuiltComponent { bytes, inspection, .. } = built;
+    let wants_commands = inspection.manifest.as_ref().is_some_and(|manifest| !manifest.wants.commands.is_empty());
+    let commands = wants_commands.then(tier).transpose()?;
+    let folder = TemporaryFolder::new("plugin-dev");
+    let folder = folder.map_err(|error| Stop::io("make a temporary folder for the cases", &error))?;
+    let host = prepare::component_host();
+    let host = host.get()?;
+    let cannot = |error: LoadError| Stop {
+        help: error.help(),
+        ..Stop::new(Exit::Plugin, format!("the component that was built cannot be used: {error}"))
+    };
+    host.load(bytes).map_err(cannot)?;
+    glovebox_contract::cases(&TestRequest {
+        host,
+        bytes,
+        inspection,
+        folder: folder.path().to_owned(),
+        wall_ms: WALL_MS,
+        commands,
+        input: None,
+        cases,
+        only: None,
+    })
+    .map_err(failed)
 }
 
 /// Prints how a case ended, with the log of the plugin. Returns true if it ended as expected.
-fn print(case: &Case, result: &CaseResult) -> bool {
-    let difference = case.difference(result);
-    let verdict = if difference.is_none() { "ok" } else { "FAILED" };
-    let text = if result.reason.is_empty() { &result.notes } else { &result.reason };
-    let separator = if text.is_empty() { "" } else { ": " };
-    terminal::print(format_args!(
-        "case {} ... {verdict} ({}{separator}{})\n",
-        visible::line(&case.name),
-        visible::line(&result.status),
-        visible::line(text)
-    ));
-    for line in &result.log {
-        terminal::print(format_args!("  log {}\n", visible::line(line)));
+fn print(name: &str, call: &CaseCall) -> bool {
+    let is_passed = call.check.verdict == Verdict::Passed;
+    let verdict = if is_passed { "ok" } else { "FAILED" };
+    let ended = call.outcome.as_ref().map_or_else(String::new, |outcome| {
+        let text = outcome.failure.as_ref().map_or(&*outcome.notes, |failure| &*failure.reason);
+        let separator = if text.is_empty() { "" } else { ": " };
+        format!(" ({}{separator}{})", outcome.status.as_str(), visible::line(text))
+    });
+    terminal::print(format_args!("case {} ... {verdict}{ended}\n", visible::line(name)));
+    for line in call.log.iter().take(LOG_LINES_MAX) {
+        let fields: String = line.fields.iter().map(|(key, value)| format!(" {key}={value}")).collect();
+        let text = format!("{} {}{fields}", line.level, line.message);
+        terminal::print(format_args!("  log {}\n", visible::line(&text)));
     }
-    if let Some(difference) = &difference {
-        terminal::print(format_args!("  {}\n", visible::line(difference)));
+    if let Some(detail) = call.check.detail.as_deref().filter(|_| !is_passed) {
+        detail.lines().for_each(|line| terminal::print(format_args!("  {}\n", visible::line(line))));
     }
-    difference.is_none()
+    is_passed
 }

@@ -4,14 +4,17 @@
 //! The commands write only new files, except that `embed-manifest` without `--output` replaces its component.
 
 use crate::arguments::{EmbedArguments, NewPluginArguments, WitArguments};
+use crate::authoring::project_file::check_version;
 use crate::authoring::sdk_files;
 use crate::authoring::template::{self, ProjectFile};
 use crate::exit::{CommandResult, Exit, Stop};
+use crate::plugin_language::World;
 use crate::replaced_file;
 use crate::terminal::{self, visible};
 use glovebox_host::component::LoadError;
 use glovebox_plan::config::{Config, is_plugin_name};
 use glovebox_plan::prepare::source;
+use serde::Deserialize;
 use std::fs::{self, OpenOptions};
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -34,12 +37,16 @@ pub fn new(arguments: &NewPluginArguments) -> CommandResult {
     write_all(&folder, &files)?;
     let place = folder.to_string_lossy();
     let place = visible::line(&place);
+    let has_cases = *world != World::Rules;
     let world = world.name();
+    let install = lang.install();
+    let next = if has_cases { "glovebox plugin dev    # builds it and runs its cases" } else { "glovebox plugin build" };
     terminal::print(format_args!(
         "wrote `{place}`: a plugin in {title} (`{world}`); plugin.toml says what it is and what it wants\n\
          \x20 cd {place}\n\
-         \x20 glovebox plugin build\n\
-         README.md names the tools that it needs\n"
+         \x20 {install}\n\
+         \x20 {next}\n\
+         README.md has the other commands\n"
     ));
     Ok(Exit::Ok)
 }
@@ -83,6 +90,12 @@ fn write_all(folder: &Path, files: &[ProjectFile]) -> Result<(), Stop> {
     Ok(())
 }
 
+/// The version in a manifest.
+#[derive(Deserialize)]
+struct WrittenVersion {
+    version: String,
+}
+
 /// Writes a manifest into a component that has none.
 pub fn embed_manifest(arguments: &EmbedArguments) -> CommandResult {
     let file = &arguments.component;
@@ -90,6 +103,13 @@ pub fn embed_manifest(arguments: &EmbedArguments) -> CommandResult {
     let bytes = source::read_component(file, Config::default().component_bytes(""))
         .map_err(|reason| Stop::new(Exit::Plugin, format!("`{}` cannot be read: {reason}", file.display())))?;
     let manifest = source::read_text(&arguments.manifest)?;
+    if let Ok(written) = serde_json::from_str::<WrittenVersion>(&manifest) {
+        check_version(&written.version).map_err(|expected| {
+            let manifest = visible::line(&arguments.manifest.to_string_lossy()).into_owned();
+            let message = format!("`{manifest}`: `version` is `{}`", visible::line(&written.version));
+            Stop::new(Exit::Plugin, message).with_help(expected)
+        })?;
+    }
     let embedded = glovebox_host::inspect::embed(&bytes, &manifest).map_err(|error| {
         let error = LoadError::from(error);
         Stop { help: error.help(), ..Stop::new(Exit::Plugin, format!("`{}`: {error}", file.display())) }

@@ -1,6 +1,7 @@
 //! `glovebox plugin`: shows what components want, and changes which of them the project agrees to run.
 
 pub mod add;
+mod compatibility;
 mod editing;
 pub mod list;
 pub mod lock;
@@ -20,6 +21,7 @@ pub mod update;
 
 use crate::arguments::InspectArguments;
 use crate::exit::{CommandResult, Exit, Stop};
+use crate::prepare;
 use crate::terminal::{self, inspection, visible};
 use glovebox_host::component::LoadError;
 use glovebox_host::inspect::Inspection;
@@ -51,6 +53,13 @@ pub fn inspect(arguments: &InspectArguments) -> CommandResult {
         terminal::print(standing.render());
     }
     Ok(Exit::Ok)
+}
+
+/// Inspects the component of a plugin of the project. Whether it may run is not checked.
+pub fn component_of(workdir: &Path, name: &str) -> Result<Inspection, Stop> {
+    let project = prepare::read_project(workdir, None)?;
+    let entry = project.config.plugins.get(name).ok_or_else(|| now::unknown(name))?;
+    Ok(now::ConfigEntry::plugin(name, entry).read(&project)?.inspection)
 }
 
 fn read(file: &Path, bytes_max: u64) -> Result<Inspection, Stop> {

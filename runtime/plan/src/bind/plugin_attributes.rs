@@ -5,7 +5,7 @@
 
 use glovebox_host::inspect::Manifest;
 use glovebox_host::inspect::attribute_schema::AttributeSchema;
-use glovebox_pipeline::attributes::{Carrier, NAMESPACES, guard_meant, is_known, known};
+use glovebox_pipeline::attributes::{Carrier, guard_meant, is_known, is_reserved};
 use glovebox_pipeline::diagnostic::Diagnostic;
 use glovebox_pipeline::ir::{Attribute, Node};
 use glovebox_pipeline::key::Key;
@@ -46,10 +46,7 @@ impl AttributeCheck {
 
 /// Returns the first declared attribute that Glovebox itself reads.
 pub fn declared_by_glovebox(manifest: &Manifest) -> Option<&str> {
-    let is_ours = |name: &&str| {
-        let key = Key::new(name);
-        known(key).is_some() || is_known(key, Carrier::Node) || NAMESPACES.iter().any(|space| name.starts_with(space))
-    };
+    let is_ours = |name: &&str| is_reserved(Key::new(name));
     manifest.attributes.iter().flat_map(BTreeMap::keys).map(String::as_str).find(is_ours)
 }
 

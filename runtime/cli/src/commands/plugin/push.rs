@@ -1,7 +1,7 @@
 //! `glovebox plugin push`: publishes a component in a registry, in the format that `wkg` reads.
 
 use super::registries::{self, parse_reference, parse_version};
-use super::{inspect_bytes, read_bytes, shown, signature};
+use super::{compatibility, inspect_bytes, read_bytes, shown, signature};
 use crate::arguments::PushArguments;
 use crate::exit::{CommandResult, Exit, Stop};
 use crate::terminal::{self, visible};
@@ -15,6 +15,7 @@ use glovebox_signing::plugin::{MEDIA_TYPE, PluginIdentity, SignatureFault, Signa
 
 /// Pushes a component as the version of its manifest.
 pub fn push(arguments: &PushArguments) -> CommandResult {
+    refuse_swapped(arguments)?;
     let bytes = read_bytes(&arguments.file, Config::default().component_bytes(""))?;
     let file = shown(&arguments.file);
     let inspection = inspect_bytes(&file, &bytes)?;
@@ -40,6 +41,7 @@ pub fn push(arguments: &PushArguments) -> CommandResult {
         })?;
     }
     let client = registries::client()?;
+    compatibility::require(&client, &reference.repository, &tag, &inspection)?;
     let pushed = client.push(&reference.repository, &tag, &bytes, component, annotations)?;
     if let Some(bytes) = &signatures {
         let attachment = Attachment { artifact_type: MEDIA_TYPE, bytes, annotations: Annotations::default() };
@@ -51,6 +53,18 @@ pub fn push(arguments: &PushArguments) -> CommandResult {
     let signed = if signatures.is_some() { ", with its signatures" } else { "" };
     terminal::say(format_args!("{done}{signed}; the component is {}\n", inspection.digest));
     Ok(Exit::Ok)
+}
+
+/// Refuses a reference in the place of the file and a file in the place of the reference.
+fn refuse_swapped(arguments: &PushArguments) -> Result<(), Stop> {
+    let (first, second) = (arguments.file.to_string_lossy(), &arguments.reference);
+    let is_swapped = !arguments.file.exists() && Reference::is_meant(&first) && !Reference::is_meant(second);
+    if !is_swapped {
+        return Ok(());
+    }
+    let (first, second) = (visible::line(&first), visible::line(second));
+    let stop = Stop::new(Exit::Usage, format!("`{first}` is a reference, and the file of the component comes first"));
+    Err(stop.with_help(format!("glovebox plugin push '{second}' '{first}'")))
 }
 
 /// Refuses a plugin whose name no project could use.

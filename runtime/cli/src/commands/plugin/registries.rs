@@ -9,7 +9,7 @@ use glovebox_plan::prepare::plugin_bytes;
 use glovebox_registry::client::Client;
 use glovebox_registry::credential::CredentialPlaces;
 use glovebox_registry::error::RegistryError;
-use glovebox_registry::reference::{Reference, Repository};
+use glovebox_registry::reference::{Reference, ReferenceError, Repository};
 use glovebox_registry::store::{Store, StoreError};
 use glovebox_signing::plugin::MEDIA_TYPE;
 use semver::Version;
@@ -50,7 +50,23 @@ pub fn signatures(client: &Client, reference: &Reference) -> Result<Vec<Vec<u8>>
 
 /// Parses a reference of the command line.
 pub fn parse_reference(text: &str) -> Result<Reference, Stop> {
-    text.parse().map_err(|error| Stop::new(Exit::Usage, format!("`{}` is no reference: {error}", visible::line(text))))
+    text.parse().map_err(|error| {
+        let stop = Stop::new(Exit::Usage, format!("`{}` is no reference: {error}", visible::line(text)));
+        match without_scheme(text) {
+            Some(meant) => stop.with_help(format!("a registry is named without a scheme: `{meant}`")),
+            None if error == ReferenceError::NoHost => {
+                let path = visible::line(text).trim_start_matches("oci://").to_owned();
+                stop.with_help(format!("add the host of the registry, such as `ghcr.io/{path}`"))
+            }
+            None => stop,
+        }
+    })
+}
+
+/// Returns the reference that an address of the web probably means.
+pub fn without_scheme(text: &str) -> Option<Reference> {
+    let rest = text.strip_prefix("https://").or_else(|| text.strip_prefix("http://"))?;
+    rest.parse().ok()
 }
 
 /// Parses the version in a component's manifest.

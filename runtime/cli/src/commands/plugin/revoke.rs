@@ -92,6 +92,14 @@ fn digest_of(component: &str) -> Result<Digest, Stop> {
     if component.starts_with("blake3:") {
         return component.parse().map_err(|error| Stop::new(Exit::Usage, format!("{error}")));
     }
+    let hex = component.rsplit_once(':').map_or(component, |(_, hex)| hex);
+    if hex.len() == 64 && hex.bytes().all(|byte| byte.is_ascii_hexdigit()) {
+        let stop = Stop::new(Exit::Usage, format!("`{}` is no digest of a component", visible::line(component)));
+        return Err(match hex.len() == component.len() {
+            true => stop.with_help(format!("write `blake3:{}`", hex.to_ascii_lowercase())),
+            false => stop.with_help("name its BLAKE3 digest, which `glovebox plugin inspect FILE` and glovebox.lock have"),
+        });
+    }
     Ok(Digest::hash(&read_bytes(Path::new(component), Config::default().component_bytes(""))?))
 }
 

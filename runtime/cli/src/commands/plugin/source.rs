@@ -8,7 +8,10 @@ use glovebox_host::inspect::Inspection;
 use glovebox_plan::prepare::admission::read_signatures;
 use glovebox_record::Digest;
 use glovebox_registry::reference::{Reference, Tag};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
+
+/// The end of the name of a component's file.
+const WASM: &str = ".wasm";
 
 /// A place from which a plugin is added or updated.
 #[derive(Debug, Clone)]
@@ -105,6 +108,7 @@ impl PluginSource {
     pub fn read(&self, bytes_max: u64, digest: Option<Digest>, wants_signatures: bool) -> Result<ComponentFound, Stop> {
         let found = match self {
             Self::File(file) => {
+                refuse_missing(file)?;
                 let signatures = read_signatures(file).map(|found| found.into_iter().collect());
                 ComponentFound {
                     bytes: read_bytes(file, bytes_max)?,
@@ -115,7 +119,10 @@ impl PluginSource {
             Self::Address(address) => {
                 if digest.is_none() {
                     let message = format!("`{}` has no digest to compare with", visible::line(address));
-                    let help = "ask the author for the digest of the component, and repeat with `--digest blake3:…`";
+                    let help = match registries::without_scheme(address).filter(|_| !address.ends_with(WASM)) {
+                        Some(meant) => format!("a plugin of a registry is named without a scheme: `{meant}`"),
+                        None => "ask the author for the digest of the component, and repeat with `--digest blake3:…`".to_owned(),
+                    };
                     return Err(Stop::new(Exit::Usage, message).with_help(help));
                 }
                 let bytes = registries::client()?.download(address, bytes_max)?;
@@ -133,6 +140,24 @@ impl PluginSource {
             None => Ok(found),
         }
     }
+}
+
+/// Refuses a file that does not exist, with what the user may have meant.
+fn refuse_missing(file: &Path) -> Result<(), Stop> {
+    let Err(error) = std::fs::metadata(file) else { return Ok(()) };
+    let written = visible::line(&file.to_string_lossy()).into_owned();
+    let stop = Stop::io(format!("read `{written}`"), &error);
+    let is_path = file.is_absolute() || written.starts_with('.') || written.ends_with(WASM);
+    Err(match is_path || error.kind() != std::io::ErrorKind::NotFound {
+        true => stop,
+        false if written.contains('/') => stop.with_help(format!(
+            "a plugin of a registry is named with its host, such as `ghcr.io/{written}`; a file by its path, such as `dist/a{WASM}`"
+        )),
+        false => stop.with_help(format!(
+            "name a file such as `dist/{written}-0.1.0{WASM}`, or a plugin of a registry such as `ghcr.io/acme/review`; \
+             `glovebox plugin search TEXT --registry HOST` finds some"
+        )),
+    })
 }
 
 fn read_reference(reference: &Reference, bytes_max: u64, wants_signatures: bool) -> Result<ComponentFound, Stop> {

@@ -3,10 +3,11 @@
 //! The command needs no project and reads no configuration. The checks are in the crate `tests/contract`.
 
 mod junit;
-mod stage_files;
+pub mod stage_files;
 
 use super::{inspect_bytes, read_bytes, shown, signature};
 use crate::arguments::TestArguments;
+use crate::authoring::project_file::{PROJECT_FILE, PluginProject, built_file};
 use crate::exit::{CommandResult, Exit, Stop};
 use crate::exports::reports;
 use crate::prepare;
@@ -19,6 +20,7 @@ use glovebox_jail::jail;
 use glovebox_pipeline::nearest::nearest;
 use glovebox_plan::config::Config;
 use glovebox_record::Tier;
+use std::path::{Path, PathBuf};
 
 /// Group of the cases, and group of the given input.
 const OWN_GROUPS: [(&str, &str); 2] = [("cases", "--cases DIR"), ("input", "--input STAGE.json")];
@@ -29,8 +31,12 @@ pub fn test(arguments: &TestArguments) -> CommandResult {
     if let Some(file) = &arguments.junit {
         reports::require_place(file)?;
     }
-    let bytes = read_bytes(&arguments.file, Config::default().component_bytes(""))?;
-    let inspection = inspect_bytes(&shown(&arguments.file), &bytes)?;
+    let file = match &arguments.file {
+        Some(file) => file.clone(),
+        None => built_here()?,
+    };
+    let bytes = read_bytes(&file, Config::default().component_bytes(""))?;
+    let inspection = inspect_bytes(&shown(&file), &bytes)?;
     signature::refuse_revoked_here(&inspection)?;
     let input = arguments.input.as_deref().map(stage_files::input).transpose()?;
     let cases = arguments.cases.as_deref().map(stage_files::cases).transpose()?.unwrap_or_default();
@@ -62,6 +68,21 @@ pub fn test(arguments: &TestArguments) -> CommandResult {
     ended(&report)
 }
 
+/// Returns the component that was built for the project in the current folder.
+fn built_here() -> Result<PathBuf, Stop> {
+    let folder = Path::new(".");
+    if !folder.join(PROJECT_FILE).exists() {
+        let stop = Stop::new(Exit::Usage, format!("no component is named, and there is no `{PROJECT_FILE}` here"));
+        return Err(stop.with_help("name one: `glovebox plugin test COMPONENT.wasm`"));
+    }
+    let file = built_file(folder, &PluginProject::read(folder)?.manifest);
+    if !file.exists() {
+        let stop = Stop::new(Exit::Usage, format!("no component is named, and there is no `{}`", shown(&file)));
+        return Err(stop.with_help("build it first: `glovebox plugin build`"));
+    }
+    Ok(file)
+}
+
 fn check_group(arguments: &TestArguments) -> Result<(), Stop> {
     let Some(only) = &arguments.only else { return Ok(()) };
     let groups = groups();
@@ -83,14 +104,15 @@ fn check_group(arguments: &TestArguments) -> Result<(), Stop> {
 }
 
 /// Returns the best tier of this machine. Without one, no command may run.
-fn tier() -> Result<Tier, Stop> {
+pub fn tier() -> Result<Tier, Stop> {
     jail::probe(None).tier.ok_or_else(|| {
         Stop::new(Exit::Policy, "this machine can confine no command, so the commands of a component cannot be tested")
-            .with_help("show what is missing: `glovebox doctor`; or leave out `--allow-commands`")
+            .with_help("show what is missing: `glovebox doctor`; `plugin test` without `--allow-commands` runs no commands")
     })
 }
 
-fn failed(error: TestError) -> Stop {
+/// Returns the error for a kit that could not work.
+pub fn failed(error: TestError) -> Stop {
     let exit = match error {
         TestError::StageFile(_) => Exit::Invalid,
         TestError::Folder(ref source) => return Stop::io("make the files of a call", source),

@@ -1,4 +1,4 @@
-//! Reads the stage files of `--input` and `--cases`. Their number and their lengths are bounded, and links lead nowhere else.
+//! Reads the stage files of `--input` and `--cases`, and the cases of `plugin dev`. Their number and their lengths are bounded, and links lead nowhere else.
 
 use crate::exit::{Exit, Stop};
 use crate::terminal::visible;
@@ -14,6 +14,10 @@ const ENTRIES_MAX: usize = 10_000;
 /// The help for a file that is not a stage file.
 const SCHEMA: &str = "the fields of a stage file: `glovebox schema plugin-stage`; examples: docs/plugin-tests.md";
 
+/// The help for a folder that has no cases.
+const CASE: &str = "a case is a file `NAME.json` with what is expected, such as `{\"expect\": {\"status\": \"success\"}}`; its other \
+                    fields: docs/plugin-tests.md";
+
 /// Reads the file of `--input`.
 pub(super) fn input(file: &Path) -> Result<StageFile, Stop> {
     let text = read(file, Links::Follow)?;
@@ -23,7 +27,7 @@ pub(super) fn input(file: &Path) -> Result<StageFile, Stop> {
 }
 
 /// Reads all cases of a folder, in the order of their names. All files that are not cases are reported together.
-pub(super) fn cases(folder: &Path) -> Result<Vec<(String, StageFile)>, Stop> {
+pub fn cases(folder: &Path) -> Result<Vec<(String, StageFile)>, Stop> {
     let (mut cases, mut problems) = (Vec::new(), String::new());
     for file in case_files(folder)? {
         let text = read(&file, Links::Within(folder))?;
@@ -41,7 +45,7 @@ pub(super) fn cases(folder: &Path) -> Result<Vec<(String, StageFile)>, Stop> {
 }
 
 fn case_files(folder: &Path) -> Result<Vec<PathBuf>, Stop> {
-    let failed = |error| Stop::io(format!("read the folder `{}`", shown(folder)), &error);
+    let failed = |error| Stop::io(format!("read the cases in `{}`", shown(folder)), &error).with_help(CASE);
     let mut found = Vec::new();
     for (number, entry) in fs::read_dir(folder).map_err(failed)?.enumerate() {
         let path = entry.map_err(failed)?.path();
@@ -57,7 +61,7 @@ fn case_files(folder: &Path) -> Result<Vec<PathBuf>, Stop> {
     found.sort();
     if found.is_empty() {
         let message = format!("the folder `{}` has no case", shown(folder));
-        return Err(Stop::new(Exit::Usage, message).with_help("a case is a file `NAME.json`"));
+        return Err(Stop::new(Exit::Usage, message).with_help(CASE));
     }
     Ok(found)
 }
