@@ -10,7 +10,7 @@ use crate::call::{Call, Report};
 use crate::compile::Compiler;
 use crate::component::{Component, LoadError, Needs, check_handler};
 use crate::engine::{self, HostEngine};
-use crate::inspect::{InspectError, Inspection, inspect, read_validated};
+use crate::inspect::{InspectError, Inspection, code_digest, inspect, read_validated};
 use crate::{link, run};
 use futures_util::FutureExt;
 use glovebox_record::{Digest, Limits};
@@ -177,12 +177,13 @@ impl Host {
     }
 
     /// Inspects bytes, and returns their code if the store has it. Only inspected components are stored, so a stored
-    /// component with a valid MAC is not validated again. The result is cached by digest.
+    /// component with a valid MAC is not validated again. The store knows the sections that are compiled, and the custom sections are
+    /// read each time. The result is cached by digest.
     fn read_of(&self, bytes: &[u8], digest: Digest) -> Result<(Inspection, Option<Code>), InspectError> {
         if let Some(known) = locked(&self.read).get(&digest) {
             return Ok(known.clone());
         }
-        let stored = self.aot.as_ref().and_then(|store| store.load(&self.prepared.engine, digest));
+        let stored = self.aot.as_ref().and_then(|store| store.load(&self.prepared.engine, code_digest(bytes)));
         let inspection = if stored.is_some() { read_validated(digest, bytes)? } else { inspect(bytes)? };
         locked(&self.read).insert(digest, (inspection.clone(), stored.clone()));
         Ok((inspection, stored))
@@ -193,7 +194,7 @@ impl Host {
         if let Some(code) = stored {
             return Ok(code);
         }
-        let (engine, digest) = (&self.prepared.engine, inspection.digest);
+        let engine = &self.prepared.engine;
         let name = inspection.manifest.as_ref().map(|manifest| manifest.name.as_str());
         let mut compiled = Err(LoadError::Compiler("the compiler was not started".to_owned()));
         let mut work = || compiled = self.compiler.compile(engine, bytes);
@@ -203,7 +204,7 @@ impl Host {
         let code =
             code.map_err(|problem| LoadError::Compiler(format!("its machine code cannot be used: {problem}")))?;
         if let Some(store) = &self.aot {
-            store.store(digest, &compiled);
+            store.store(code_digest(bytes), &compiled);
         }
         Ok(code)
     }

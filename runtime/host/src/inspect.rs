@@ -5,6 +5,7 @@
 //! grants.
 
 pub mod attribute_schema;
+mod code_digest;
 pub mod compatibility;
 mod complexity;
 mod embed;
@@ -14,6 +15,7 @@ pub mod refused_bytes;
 mod sections;
 mod use_of_wants;
 
+pub(crate) use code_digest::code_digest;
 pub use embed::embed;
 pub use manifest::{MANIFEST_SECTION, Manifest};
 pub use sections::{CustomSections, Producer, StandardSections};

@@ -4,6 +4,7 @@ use crate::guests;
 use glovebox_host::aot::AotCounts;
 use glovebox_host::component::LoadError;
 use glovebox_host::host::{Host, HostConfig};
+use glovebox_host::inspect::embed;
 use glovebox_record::Digest;
 use std::fs;
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
@@ -47,6 +48,23 @@ fn mac_of(artefact: &Path) -> PathBuf {
 const STORED: AotCounts = AotCounts { loaded: 0, missing: 1, rejected: 0, stored: 1 };
 const LOADED: AotCounts = AotCounts { loaded: 1, missing: 0, rejected: 0, stored: 0 };
 const REPLACED: AotCounts = AotCounts { loaded: 0, missing: 0, rejected: 1, stored: 1 };
+
+/// A new version of a plugin often has the same code.
+#[test]
+fn components_that_differ_in_their_manifest_share_machine_code() {
+    let cache = tempfile::tempdir().unwrap();
+    let versions = ["1.0.0", "2.0.0"].map(|version| {
+        let manifest = format!(r#"{{"name":"acme.x","version":"{version}"}}"#);
+        let host = host(cache.path());
+        let component = host.load(&embed(&guests::build("remembers"), &manifest).unwrap()).unwrap();
+        let written = component.inspection().manifest.as_ref().unwrap().version.clone();
+        (written, component.inspection().digest, host.aot_counts().unwrap())
+    });
+    let [(first, one, counts), (second, two, later)] = versions;
+    assert_eq!((first.as_str(), second.as_str(), counts, later), ("1.0.0", "2.0.0", STORED, LOADED));
+    assert_ne!(one, two);
+    assert_eq!(artefacts(cache.path()).len(), 1);
+}
 
 #[test]
 fn a_component_is_compiled_once() {
