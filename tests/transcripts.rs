@@ -5,16 +5,13 @@
 //! must contain the lines below it in this order. In these lines, `…` matches any text. `# exit N` after a command is
 //! its exit code, by default 0. A fence `console needs=PROGRAM,…` is skipped if a program is not installed. Each page
 //! is one project. `cd` and `export` apply to all later commands of the page. For the models of a `glovebox.toml`, the
-//! endpoint is replaced by that of a `glovebox fake-llm`.
+//! endpoint is replaced by that of a `glovebox fake-llm`, and the address `localhost:5000` by that of a registry of the tests.
 
+use crate::registries::server::Registry;
 use crate::workbench::{self, Workbench, root};
 use std::io::{BufRead, BufReader};
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
-
-/// Target folder of the example whose packages `cargo xtask components` fetched and built. The crates of a page are
-/// built with these packages.
-const BUILT: &str = "examples/quickstart/review-plugin/target";
 
 /// One step of a page.
 #[derive(Debug, PartialEq, Eq)]
@@ -49,6 +46,11 @@ fn docs_plugins_c() {
 }
 
 #[test]
+fn docs_received_plugins() {
+    transcript("docs/received-plugins.md");
+}
+
+#[test]
 fn docs_attestation() {
     transcript("docs/attestation.md");
 }
@@ -70,7 +72,10 @@ fn docs_operators() {
 
 /// Executes all steps of a page.
 fn transcript(page: &str) {
-    let text = std::fs::read_to_string(root().join(page)).unwrap();
+    let mut text = std::fs::read_to_string(root().join(page)).unwrap();
+    if text.contains(REGISTRY) {
+        text = text.replace(REGISTRY, &Registry::start().address.to_string());
+    }
     let bench = Workbench::new();
     let mut folder = bench.project();
     let (mut count, mut provider, mut exported) = (0, None, Vec::new());
@@ -105,6 +110,9 @@ fn transcript(page: &str) {
     }
     assert!(count > 0, "{page} has no command");
 }
+
+/// The registry of the pages.
+const REGISTRY: &str = "localhost:5000";
 
 /// The API key that pages export.
 const KEY: &str = "sk-7f3a9c51e2d84b06";
@@ -204,20 +212,14 @@ fn commands<'a>(body: &[(&'a str, usize)]) -> Vec<(usize, Step<'a>)> {
 /// Runs a line in a shell. Returns its exit code and its output on both streams.
 fn run(bench: &Workbench, (folder, exported): (&Path, &[&str]), line: &str) -> (i32, String) {
     let binary = Path::new(env!("CARGO_BIN_EXE_glovebox")).parent().unwrap();
-    let path = format!("{}:{}", binary.display(), workbench::path_with_plugin_tools().into_string().unwrap());
+    let path = format!("{}:{}", binary.display(), workbench::search_path().into_string().unwrap());
     let mut shell = Command::new("sh");
-    shell.args(["-c", &format!("exec 2>&1; {line}")]).current_dir(folder).env("PATH", path).stdin(Stdio::null());
+    shell.args(["-c", &format!("exec 2>&1; {line}")]).current_dir(folder).stdin(Stdio::null());
+    workbench::as_author(&mut shell).env("PATH", path).env("REPO", root());
     for (name, value) in bench.command(&[]).get_envs() {
         if let Some(value) = value.filter(|_| name != "PATH") {
             shell.env(name, value);
         }
-    }
-    shell.env("CARGO_NET_OFFLINE", "true").env("CARGO_BUILD_BUILD_DIR", root().join(BUILT)).env("REPO", root());
-    for name in ["RUSTFLAGS", "CARGO_TARGET_DIR", "CARGO_BUILD_TARGET", "CARGO_ENCODED_RUSTFLAGS"] {
-        shell.env_remove(name);
-    }
-    if let Some(sysroot) = workbench::wasm_sysroot() {
-        shell.env("CARGO_TARGET_WASM32_WASIP2_RUSTFLAGS", format!("--sysroot={}", sysroot.display()));
     }
     shell.envs(exported.iter().map(|name| (name, KEY)));
     let output = shell.output().unwrap();

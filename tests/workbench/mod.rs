@@ -8,9 +8,11 @@ pub(crate) mod dice;
 pub(crate) mod journal;
 mod lives;
 mod not_run;
+mod plugin_tools;
 pub(crate) mod processes;
 
 pub(crate) use not_run::not_run;
+pub(crate) use plugin_tools::{as_author, is_plugin_tool_here, search_path};
 use serde_json::Value;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
@@ -45,41 +47,9 @@ pub(crate) fn is_on_this_machine(program: &str) -> bool {
     std::env::split_paths(&path).any(|folder| folder.join(program).is_file())
 }
 
-/// Returns the search path of this process, after the folders with the tools that `cargo xtask plugin-tools` brings.
-pub(crate) fn path_with_plugin_tools() -> std::ffi::OsString {
-    let tools = root().join("target/plugin-tools");
-    let own = ["js/node_modules/.bin", "python/bin", "c/bin"].map(|folder| tools.join(folder));
-    let path = std::env::var_os("PATH").unwrap_or_default();
-    std::env::join_paths(own.into_iter().chain(std::env::split_paths(&path))).unwrap()
-}
-
-/// Returns true if a program is on the search path, or was brought by `cargo xtask plugin-tools`.
-pub(crate) fn is_plugin_tool_here(program: &str) -> bool {
-    std::env::split_paths(&path_with_plugin_tools()).any(|folder| folder.join(program).is_file())
-}
-
 /// Returns the root of the repository.
 pub(crate) fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").canonicalize().unwrap()
-}
-
-/// Returns the folder of the standard library for components that `cargo xtask components` built, or `None` if the
-/// toolchain has one.
-pub(crate) fn wasm_sysroot() -> Option<PathBuf> {
-    let printed = |words: &[&str]| {
-        let output = Command::new("rustc").current_dir(root()).args(words).output().unwrap();
-        String::from_utf8(output.stdout).unwrap()
-    };
-    let libraries = printed(&["--print", "target-libdir", "--target", "wasm32-wasip2"]);
-    let is_std = |name: &str| name.starts_with("libstd-");
-    let mut names = Path::new(libraries.trim()).read_dir().into_iter().flatten().flatten();
-    if names.any(|entry| is_std(&entry.file_name().to_string_lossy())) {
-        return None;
-    }
-    let version = printed(&["-vV"]);
-    let commit = version.lines().find_map(|line| line.strip_prefix("commit-hash: ")).unwrap();
-    let built = root().join("target/sysroot").join(commit).read_dir().unwrap().map(|entry| entry.unwrap().path());
-    Some(built.into_iter().find(|sysroot| sysroot.join("complete").is_file()).unwrap())
 }
 
 /// Returns the folder in which the commands of all workbenches store the user's key.
