@@ -60,6 +60,7 @@ mod gates;
 mod gateway_memory;
 mod git_in_stages;
 mod going_back;
+mod golden;
 mod guardrails;
 mod holdout;
 mod holdout_reach;
