@@ -243,7 +243,10 @@ fn declared_attributes_are_tried() {
         "mode":{"type":"enum","values":["a","b"],"doc":"How."},"most":{"type":"integer","min":1,"max":9,"doc":"Many."}"#;
     let (answer, report) = tested(&declaring(&nothing, good), only);
     answer.ends(0);
-    assert_eq!((detail(&report, "attributes.values"), detail(&report, "attributes.wrong-values")), ("6 values", "3 values"));
+    assert_eq!(
+        (detail(&report, "attributes.values"), detail(&report, "attributes.wrong-values")),
+        ("6 values", "3 values")
+    );
     assert_eq!(names(&report, "not_applicable"), ["attributes.required"], "{report:#}");
     let (_, report) = tested(&wanting(&nothing, "{}"), only);
     assert_eq!(names(&report, "not_applicable").len(), 6, "{report:#}");

@@ -5,7 +5,7 @@ mod debian;
 mod hostile;
 mod program;
 mod releases;
-mod server;
+pub(crate) mod server;
 mod store;
 mod wkg;
 
@@ -243,7 +243,10 @@ fn what_was_meant_is_said() {
     let file = project.file("x.wasm", &component("0.1.0", r#""src/""#));
     let named = registry.named("acme/todo");
     let swapped = project.plugin(&["push", &named, &file]);
-    swapped.ends(2).says("the file of the component comes first").says(&format!("glovebox plugin push '{file}' '{named}'"));
+    swapped
+        .ends(2)
+        .says("the file of the component comes first")
+        .says(&format!("glovebox plugin push '{file}' '{named}'"));
     let meant = format!("a registry is named without a scheme: `{named}`");
     project.plugin(&["push", &file, &format!("http://{named}")]).ends(2).says(&meant);
     project.plugin(&["push", &file, "acme/todo"]).ends(2).says("such as `ghcr.io/acme/todo`");

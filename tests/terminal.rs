@@ -54,7 +54,8 @@ fn completions_know_the_commands_and_flags_and_bash_reads_them() {
 fn bash_completes_plugins_and_their_attributes() {
     let bench = Workbench::new();
     std::fs::write(bench.project().join("bare.wasm"), guests::component("(func $execute)")).unwrap();
-    let attributes = r#"{"folder":{"type":"path","doc":"Where."},"format":{"type":"string"},"most":{"type":"integer"}}"#;
+    let attributes =
+        r#"{"folder":{"type":"path","doc":"Where."},"format":{"type":"string"},"most":{"type":"integer"}}"#;
     bench.write("manifest.json", &format!(r#"{{"name":"acme.look","version":"0.1.0","attributes":{attributes}}}"#));
     bench.glovebox(&["plugin", "embed-manifest", "bare.wasm", "manifest.json", "-o", "look.wasm"]).ends(0);
     bench.write("glovebox.toml", "[plugins.\"acme.look\"]\npath = \"look.wasm\"\n");

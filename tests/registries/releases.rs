@@ -31,9 +31,8 @@ fn refused(push: &workbench::Answer, reason: &str) {
 fn what_would_break_pipelines_needs_a_new_major_version() {
     let registry = Registry::start();
     let project = released(&registry);
-    let push = |version: &str, attributes: &str| {
-        project.push(&registry, &with_attributes(NOTHING, version, attributes))
-    };
+    let push =
+        |version: &str, attributes: &str| project.push(&registry, &with_attributes(NOTHING, version, attributes));
     refused(&push("1.1.0", ""), "  it no longer has the attribute `folder`");
     refused(
         &push("1.0.1", r#""folder":{"type":"integer"}"#),
@@ -48,7 +47,10 @@ fn what_would_break_pipelines_needs_a_new_major_version() {
         &project.push(&registry, &with_attributes(&asks, "1.1.0", FOLDER)),
         "  its world was `handler`, and now is `agent`",
     );
-    assert_eq!(project.plugin(&["search", "todo", "--registry", &registry.address.to_string()]).stdout.matches("1.").count(), 1);
+    assert_eq!(
+        project.plugin(&["search", "todo", "--registry", &registry.address.to_string()]).stdout.matches("1.").count(),
+        1
+    );
     // What grows may be published, and so may anything as a new major version.
     push("1.1.0", &format!(r#"{FOLDER},"most":{{"type":"integer"}}"#)).ends(0);
     push("2.0.0", "").ends(0);
@@ -62,11 +64,13 @@ fn what_would_break_pipelines_needs_a_new_major_version() {
 fn before_1_0_a_new_minor_version_may_change_anything() {
     let registry = Registry::start();
     let project = Project::new();
-    let push = |version: &str, attributes: &str| {
-        project.push(&registry, &with_attributes(NOTHING, version, attributes))
-    };
+    let push =
+        |version: &str, attributes: &str| project.push(&registry, &with_attributes(NOTHING, version, attributes));
     push("0.1.0", FOLDER).ends(0);
-    push("0.1.1", "").ends(7).says("is not compatible with the last release, 0.1.0").says("publish it as 0.2.0 or later");
+    push("0.1.1", "")
+        .ends(7)
+        .says("is not compatible with the last release, 0.1.0")
+        .says("publish it as 0.2.0 or later");
     push("0.2.0-rc.1", "").ends(0);
     push("0.2.0", "").ends(0);
 }

@@ -7,8 +7,8 @@ use crate::observed::Observed;
 use crate::report::{CheckResult, Finding, InputChange, InputResult, milliseconds};
 use crate::stage_file::{Expectation, StageFile};
 use crate::text::quoted;
-use glovebox_host::grants::Grants;
 use glovebox_host::call::LogLine;
+use glovebox_host::grants::Grants;
 use glovebox_record::Outcome;
 use std::collections::BTreeMap;
 

@@ -111,9 +111,7 @@ pub(crate) fn right_values(schema: &AttributeSchema) -> Vec<String> {
         AttributeType::Number => vec!["0.5".to_owned()],
         AttributeType::Duration => vec!["1s".to_owned()],
         AttributeType::Path => vec!["README.md".to_owned()],
-        AttributeType::Boolean | AttributeType::Enum { .. } => {
-            schema.values().into_iter().map(str::to_owned).collect()
-        }
+        AttributeType::Boolean | AttributeType::Enum { .. } => schema.values().into_iter().map(str::to_owned).collect(),
     };
     values.extend(schema.default.clone());
     values
@@ -225,7 +223,10 @@ mod tests {
         let check = |declared: &str, right: &[&str], wrong: Option<&str>| {
             let schema: AttributeSchema = serde_json::from_str(declared).unwrap();
             let values = right_values(&schema);
-            assert_eq!((values.iter().map(String::as_str).collect::<Vec<_>>(), wrong_value(&schema).as_deref()), (right.to_vec(), wrong));
+            assert_eq!(
+                (values.iter().map(String::as_str).collect::<Vec<_>>(), wrong_value(&schema).as_deref()),
+                (right.to_vec(), wrong)
+            );
             assert!(values.iter().all(|value| schema.check(value).is_ok()), "{declared}: {values:?}");
         };
         check(r#"{"type":"string"}"#, &["a text"], None);

@@ -113,9 +113,8 @@ pub(super) fn required(bench: &Bench<'_>) -> Result<Finding, TestError> {
     let required = declared.iter().filter(|(_, schema)| schema.required).map(|(name, _)| (name.clone(), None));
     each(bench, required, |observed| {
         let passes = observed.report.outcome.status.satisfies_gate();
-        malformed(observed).or_else(|| {
-            passes.then(|| format!("it answers `{}` without it", observed.report.outcome.status.as_str()))
-        })
+        malformed(observed)
+            .or_else(|| passes.then(|| format!("it answers `{}` without it", observed.report.outcome.status.as_str())))
     })
 }
 
