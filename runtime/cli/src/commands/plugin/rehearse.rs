@@ -139,6 +139,8 @@ impl<'a> Stage<'a> {
         let locked = project.lock.plugins.get(name);
         let entry = PluginEntry { grants: Some(grants(&self.wants())), ..self.entry.clone() };
         let now = LockedPlugin::for_plugin(name, &entry, locked, &self.inspection);
+        // Every run checks the signatures.
+        let now = LockedPlugin { signer: locked.and_then(|locked| locked.signer.clone()), ..now };
         let is_agreed = locked.is_some_and(|locked| locked.digest == now.digest && growth(locked, &now).is_empty());
         if self.arguments.accept || is_agreed {
             return Ok(());
