@@ -146,7 +146,7 @@ pub enum Command {
     Apply(Deferred<ApplyArguments>),
     /// Show what a run changed, as a patch in git's format
     Diff(Deferred<DiffArguments>),
-    /// Inspect and lock plugins
+    /// Write, publish, add, lock and trust plugins
     Plugin {
         /// What to do with plugins.
         #[command(subcommand)]

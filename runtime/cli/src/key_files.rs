@@ -19,7 +19,8 @@ const TEXT_PREFIX: &str = "ed25519:";
 /// Permission bits of everyone except the owner.
 const OTHERS: u32 = 0o077;
 /// The remedy for a private key that others could have read. To move the file would not help.
-const NEW_KEY: &str = "make a new key outside of every project, such as `glovebox plugin keygen ~/.config/acme.key`, and trust that one";
+const NEW_KEY: &str =
+    "make a new key outside of every project, such as `glovebox plugin keygen ~/.config/acme.key`, and trust that one";
 /// Mode of a new private key.
 const OWN: u32 = 0o600;
 /// Mode of a new public key, before the user's umask is applied.

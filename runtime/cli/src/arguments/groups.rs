@@ -24,10 +24,7 @@ const GROUPS: &Groups = &[
 /// The groups of `glovebox plugin`, in the order in which an author and then a user of a plugin need them.
 const PLUGIN_GROUPS: &Groups = &[
     ("Write and publish", &["new", "build", "dev", "test", "push", "wit", "embed-manifest"]),
-    (
-        "Find and use",
-        &["search", "inspect", "add", "lock", "ls", "rehearse", "outdated", "update", "pull", "remove"],
-    ),
+    ("Find and use", &["search", "inspect", "add", "lock", "ls", "rehearse", "outdated", "update", "pull", "remove"]),
     ("Sign and trust", &["keygen", "sign", "verify", "revoke"]),
 ];
 
@@ -145,7 +142,9 @@ mod tests {
         let tree = Arguments::command();
         let of_command = |name: &&str| {
             let inner: Vec<String> = match *name {
-                "plugin" => PLUGIN_GROUPS.iter().flat_map(|(_, names)| *names).map(|inner| format!("{name} {inner}")).collect(),
+                "plugin" => {
+                    PLUGIN_GROUPS.iter().flat_map(|(_, names)| *names).map(|inner| format!("{name} {inner}")).collect()
+                }
                 _ => visible(tree.find_subcommand(name).unwrap())
                     .iter()
                     .map(|inner| format!("{name} {}", inner.get_name()))

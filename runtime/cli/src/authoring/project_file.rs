@@ -8,10 +8,10 @@ use crate::terminal::visible;
 use glovebox_host::grants::Wants;
 use glovebox_host::inspect::Manifest;
 use glovebox_host::inspect::attribute_schema::AttributeSchema;
+use glovebox_pipeline::nearest::nearest;
 use glovebox_plan::bind::plugin_attributes::declared_by_glovebox;
 use glovebox_plan::config::is_plugin_name;
 use glovebox_plan::prepare::source;
-use glovebox_pipeline::nearest::nearest;
 use glovebox_record::path::ScopePath;
 use semver::Version;
 use serde::Deserialize;
@@ -28,8 +28,20 @@ const VERSION_BYTES_MAX: usize = 64;
 const DIST: &str = "dist";
 /// The fields of the file.
 const FIELDS: &[&str] = &[
-    "name", "version", "description", "licenses", "source", "revision", "authors", "homepage", "docs", "lang", "world", "build",
-    "wants", "attributes",
+    "name",
+    "version",
+    "description",
+    "licenses",
+    "source",
+    "revision",
+    "authors",
+    "homepage",
+    "docs",
+    "lang",
+    "world",
+    "build",
+    "wants",
+    "attributes",
 ];
 
 /// The contents of the file.
@@ -168,9 +180,12 @@ pub fn check_version(text: &str) -> Result<(), String> {
     }
     // `1`, `1.2` and `v1.2.0` are the usual mistakes.
     let numbers = text.strip_prefix('v').unwrap_or(text);
-    let meant = ["", ".0", ".0.0"].iter().map(|rest| format!("{numbers}{rest}")).find(|full| Version::parse(full).is_ok());
+    let meant =
+        ["", ".0", ".0.0"].iter().map(|rest| format!("{numbers}{rest}")).find(|full| Version::parse(full).is_ok());
     let example = meant.filter(|full| full.len() <= VERSION_BYTES_MAX).unwrap_or_else(|| "0.1.0".to_owned());
-    Err(format!("write three numbers, such as `{example}`, with at most {VERSION_BYTES_MAX} bytes (https://semver.org)"))
+    Err(format!(
+        "write three numbers, such as `{example}`, with at most {VERSION_BYTES_MAX} bytes (https://semver.org)"
+    ))
 }
 
 /// Returns the field that is probably meant by an unknown one, at the top or in `[wants]`.

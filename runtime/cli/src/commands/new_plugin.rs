@@ -40,7 +40,8 @@ pub fn new(arguments: &NewPluginArguments) -> CommandResult {
     let has_cases = *world != World::Rules;
     let world = world.name();
     let install = lang.install();
-    let next = if has_cases { "glovebox plugin dev    # builds it and runs its cases" } else { "glovebox plugin build" };
+    let next =
+        if has_cases { "glovebox plugin dev    # builds it and runs its cases" } else { "glovebox plugin build" };
     terminal::print(format_args!(
         "wrote `{place}`: a plugin in {title} (`{world}`); plugin.toml says what it is and what it wants\n\
          \x20 cd {place}\n\

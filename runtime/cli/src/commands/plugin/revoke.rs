@@ -97,7 +97,9 @@ fn digest_of(component: &str) -> Result<Digest, Stop> {
         let stop = Stop::new(Exit::Usage, format!("`{}` is no digest of a component", visible::line(component)));
         return Err(match hex.len() == component.len() {
             true => stop.with_help(format!("write `blake3:{}`", hex.to_ascii_lowercase())),
-            false => stop.with_help("name its BLAKE3 digest, which `glovebox plugin inspect FILE` and glovebox.lock have"),
+            false => {
+                stop.with_help("name its BLAKE3 digest, which `glovebox plugin inspect FILE` and glovebox.lock have")
+            }
         });
     }
     Ok(Digest::hash(&read_bytes(Path::new(component), Config::default().component_bytes(""))?))

@@ -121,7 +121,8 @@ impl PluginSource {
                     let message = format!("`{}` has no digest to compare with", visible::line(address));
                     let help = match registries::without_scheme(address).filter(|_| !address.ends_with(WASM)) {
                         Some(meant) => format!("a plugin of a registry is named without a scheme: `{meant}`"),
-                        None => "ask the author for the digest of the component, and repeat with `--digest blake3:…`".to_owned(),
+                        None => "ask the author for the digest of the component, and repeat with `--digest blake3:…`"
+                            .to_owned(),
                     };
                     return Err(Stop::new(Exit::Usage, message).with_help(help));
                 }

@@ -107,7 +107,9 @@ fn check_group(arguments: &TestArguments) -> Result<(), Stop> {
 pub fn tier() -> Result<Tier, Stop> {
     jail::probe(None).tier.ok_or_else(|| {
         Stop::new(Exit::Policy, "this machine can confine no command, so the commands of a component cannot be tested")
-            .with_help("show what is missing: `glovebox doctor`; `plugin test` without `--allow-commands` runs no commands")
+            .with_help(
+                "show what is missing: `glovebox doctor`; `plugin test` without `--allow-commands` runs no commands",
+            )
     })
 }
 
