@@ -239,27 +239,43 @@ fn c() {
     check(&C);
 }
 
-/// The templates of the other worlds are built, and their cases are run.
-#[test]
-fn agents_and_verifiers() {
-    for language in [&RUST, &JAVASCRIPT, &PYTHON, &C] {
-        let Language { name, title, tool, .. } = language;
-        if !is_plugin_tool_here(tool) {
-            not_run(&format!("agents and verifiers in {title}"), &format!("no {tool}"));
-            continue;
-        }
-        let author = Workbench::new();
-        for world in ["agent", "verifier"] {
-            let folder = format!("{world}-{name}");
-            let new = ["plugin", "new", "acme.other", &folder, "--lang", name, "--world", world];
-            author.glovebox(&new).ends(0);
-            // Compiling a component of Python takes 20 s of processor time; that of the handler is compiled anyway.
-            match *name {
-                "python" => glovebox(&author, &["plugin", "build", &folder]).ends(0).never_says("warning: "),
-                _ => glovebox(&author, &["plugin", "dev", &folder, "--once"]).ends(0).says("2 passed, 0 failed"),
-            };
-        }
+/// Builds the templates of the other worlds, and runs their cases.
+fn check_other_worlds(language: &Language) {
+    let Language { name, title, tool, .. } = language;
+    if !is_plugin_tool_here(tool) {
+        return not_run(&format!("agents and verifiers in {title}"), &format!("no {tool}"));
     }
+    let author = Workbench::new();
+    for world in ["agent", "verifier"] {
+        let folder = format!("{world}-{name}");
+        let new = ["plugin", "new", &format!("acme.{world}"), &folder, "--lang", name, "--world", world];
+        author.glovebox(&new).ends(0);
+        // Compiling a component of Python takes 20 s of processor time; that of the handler is compiled anyway.
+        match *name {
+            "python" => glovebox(&author, &["plugin", "build", &folder]).ends(0).never_says("warning: "),
+            _ => glovebox(&author, &["plugin", "dev", &folder, "--once"]).ends(0).says("2 passed, 0 failed"),
+        };
+    }
+}
+
+#[test]
+fn agents_and_verifiers_in_rust() {
+    check_other_worlds(&RUST);
+}
+
+#[test]
+fn agents_and_verifiers_in_javascript() {
+    check_other_worlds(&JAVASCRIPT);
+}
+
+#[test]
+fn agents_and_verifiers_in_python() {
+    check_other_worlds(&PYTHON);
+}
+
+#[test]
+fn agents_and_verifiers_in_c() {
+    check_other_worlds(&C);
 }
 
 #[test]
