@@ -27,7 +27,9 @@ mod trust;
 
 pub use again::AgainArguments;
 pub use answer_sources::{AnswerArguments, GatesArguments, PeopleArguments};
-pub use authoring::{BuildPluginArguments, DevPluginArguments, EmbedArguments, NewPluginArguments, WitArguments};
+pub use authoring::{
+    BuildPluginArguments, DevPluginArguments, EmbedArguments, NewPluginArguments, RebuildArguments, WitArguments,
+};
 pub use command::CommandArguments;
 pub use control::*;
 pub use deferred::Deferred;

@@ -163,6 +163,7 @@ fn dispatch_plugin(command: PluginCommand) -> CommandResult {
         PluginCommand::Search(arguments) => commands::plugin::search::search(&arguments),
         PluginCommand::Test(arguments) => commands::plugin::test::test(&arguments),
         PluginCommand::New(arguments) => commands::new_plugin::new(&arguments),
+        PluginCommand::Rebuild(arguments) => commands::plugin::rebuild::rebuild(&arguments),
         PluginCommand::Build(arguments) => commands::build_plugin::build(&arguments),
         PluginCommand::Dev(arguments) => commands::dev_plugin::dev(&arguments),
         PluginCommand::Wit(arguments) => commands::new_plugin::wit(&arguments),

@@ -18,6 +18,8 @@ use crate::commands::models::{ModelsFile, ModelsTestFile};
 use crate::commands::plugin::outdated::PluginAge;
 use crate::commands::plugin::signature::{Standing, VerifyFile};
 use crate::commands::serve::ServeFile;
+use crate::commands::plugin::signature::VerifyFile;
+use crate::commands::plugin::standing::Standing;
 use crate::commands::steer::SteerFile;
 use crate::commands::tasks::{TaskFile, TaskList};
 use crate::commands::tokens::TokensFile;

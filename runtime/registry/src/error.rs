@@ -6,6 +6,7 @@ use crate::credential::CredentialError;
 use crate::sha256::Sha256Digest;
 use std::fmt;
 use std::path::PathBuf;
+use std::time::Duration;
 
 /// Why a request to a registry has no result.
 #[derive(Debug, thiserror::Error)]
@@ -103,6 +104,9 @@ pub enum Unreachable {
         /// In this time.
         seconds: u64,
     },
+    /// The time of the whole command is over.
+    #[error("answers too slowly: the command may use registries for {} s", .0.as_secs_f64())]
+    TimeOver(Duration),
     /// The connection ended before the answer was complete.
     #[error("closed the connection before its answer was complete")]
     Cut,

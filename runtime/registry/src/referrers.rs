@@ -64,7 +64,7 @@ impl Client {
         attachment: Attachment<'_>,
     ) -> Result<Sha256Digest, RegistryError> {
         let mut session = self.session(repository, Right::Push);
-        self.runtime.block_on(async {
+        self.wait(&repository.registry, async {
             let found = session.manifest(&subject.to_string(), &repository.to_string()).await?;
             let Attachment { artifact_type, bytes, annotations } = attachment;
             session.put_blob(EMPTY).await?;
@@ -103,7 +103,7 @@ impl Client {
         artifact_type: &str,
     ) -> Result<Vec<Referrer>, RegistryError> {
         let mut session = self.session(repository, Right::Pull);
-        self.runtime.block_on(async {
+        self.wait(&repository.registry, async {
             let listed = list(&mut session, subject).await?;
             let of_type = listed.iter().filter(|entry| entry.artifact_type.as_deref() == Some(artifact_type));
             let mut digests: Vec<Sha256Digest> = of_type.filter_map(|entry| entry.digest.parse().ok()).collect();

@@ -1,7 +1,9 @@
 //! The command line of `glovebox plugin`, as one table.
 
 use super::ProjectArguments;
-use super::authoring::{BuildPluginArguments, DevPluginArguments, EmbedArguments, NewPluginArguments, WitArguments};
+use super::authoring::{
+    BuildPluginArguments, DevPluginArguments, EmbedArguments, NewPluginArguments, RebuildArguments, WitArguments,
+};
 use super::signing::{KeygenArguments, RevokeArguments, SignArguments, VerifyPluginArguments};
 use clap::{Args, Subcommand};
 use glovebox_record::Digest;
@@ -50,6 +52,8 @@ pub enum PluginCommand {
     New(NewPluginArguments),
     /// Build a plugin's project, and write component, manifest and digest to its folder dist
     Build(BuildPluginArguments),
+    /// Build a component again from the source of its provenance, and compare the bytes
+    Rebuild(RebuildArguments),
     /// Build a plugin's project and run its cases, again after every change
     Dev(DevPluginArguments),
     /// Write the WIT package of plugins, for tools of other languages
@@ -61,8 +65,9 @@ pub enum PluginCommand {
 /// `glovebox plugin inspect`.
 #[derive(Debug, Args)]
 pub struct InspectArguments {
-    /// The component
-    pub file: PathBuf,
+    /// The component: a file, or the name of a plugin of the project in the current folder
+    #[arg(value_name = "FILE|NAME")]
+    pub plugin: PathBuf,
     /// List every import, also the interfaces of WASI that every component has
     #[arg(long)]
     pub all: bool,

@@ -127,8 +127,15 @@ impl Scratch {
         write("pipeline.dot", pipeline(manifest, case).as_bytes())?;
         fs::create_dir(folder.join("files")).map_err(failed)?;
         let files = case.folder.join("files");
-        if files.is_dir() {
-            copy(&files, &folder.join("files")).map_err(failed)?;
+        // A link could lead to any folder of the author, and its files would be given to the plugin.
+        match fs::symlink_metadata(&files) {
+            Ok(found) if found.is_dir() => copy(&files, &folder.join("files")).map_err(failed)?,
+            Ok(_) => {
+                let message = format!("`{}` is a link or a file: a folder is expected", files.display());
+                return Err(Stop::new(Exit::Usage, message).with_help("copy the files of the case into the folder"));
+            }
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => {}
+            Err(error) => return Err(Stop::io(format!("read `{}`", files.display()), &error)),
         }
         Ok(scratch)
     }

@@ -6,8 +6,10 @@ pub mod list;
 pub mod lock;
 mod now;
 pub mod outdated;
+mod provenance;
 pub mod pull;
 pub mod push;
+pub mod rebuild;
 mod registries;
 pub mod rehearse;
 pub mod remove;
@@ -15,19 +17,22 @@ pub mod revoke;
 pub mod search;
 pub mod signature;
 mod source;
+pub mod standing;
+mod subject;
 pub mod test;
 pub mod update;
+mod vouched;
 
 use crate::arguments::InspectArguments;
 use crate::exit::{CommandResult, Exit, Stop};
 use crate::terminal::{self, inspection, visible};
 use glovebox_host::component::LoadError;
 use glovebox_host::inspect::Inspection;
-use glovebox_plan::config::Config;
 use glovebox_plan::prepare::source::read_component;
 use serde::Serialize;
-use signature::Standing;
+use standing::Standing;
 use std::path::Path;
+use subject::Subject;
 
 pub use now::refuse_differences;
 
@@ -42,19 +47,15 @@ struct InspectedComponent<'a> {
 
 /// Prints what a component's bytes contain, without executing them.
 pub fn inspect(arguments: &InspectArguments) -> CommandResult {
-    let found = read(&arguments.file, Config::default().component_bytes(""))?;
-    let standing = Standing::read(&arguments.file, &found)?;
+    let found = Subject::read(&arguments.plugin)?;
+    let standing = Standing::new(&found);
     if arguments.json {
-        terminal::print_json(&InspectedComponent { inspection: &found, standing: &standing })?;
+        terminal::print_json(&InspectedComponent { inspection: &found.inspection, standing: &standing })?;
     } else {
-        terminal::print(inspection::render(&found, arguments.all));
+        terminal::print(inspection::render(&found.inspection, arguments.all));
         terminal::print(standing.render());
     }
     Ok(Exit::Ok)
-}
-
-fn read(file: &Path, bytes_max: u64) -> Result<Inspection, Stop> {
-    inspect_bytes(&shown(file), &read_bytes(file, bytes_max)?)
 }
 
 fn read_bytes(file: &Path, bytes_max: u64) -> Result<Vec<u8>, Stop> {

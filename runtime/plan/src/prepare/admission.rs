@@ -19,6 +19,7 @@ use glovebox_pipeline::span::Span;
 use glovebox_record::Digest;
 use glovebox_signing::key::PublicKey;
 use glovebox_signing::plugin::{FILE_BYTES_MAX, FILE_SUFFIX};
+use glovebox_signing::provenance;
 use glovebox_signing::revocation::{self, Refused, RevocationList, RevocationSource, Revocations};
 use glovebox_signing::trust::{Trust, TrustedKey};
 use glovebox_workspace::regular_file::{self, Links};
@@ -47,15 +48,35 @@ pub fn signatures_file(component: &Path) -> PathBuf {
     PathBuf::from(name)
 }
 
-/// Reads the file of a component's signatures. `None` if it does not exist.
+/// Returns the path of the file of a component's provenance.
+pub fn provenance_file(component: &Path) -> PathBuf {
+    let mut name = component.as_os_str().to_owned();
+    name.push(provenance::FILE_SUFFIX);
+    PathBuf::from(name)
+}
+
+/// Reads the file of a component's signatures. Empty if it does not exist.
 ///
 /// # Errors
 ///
 /// Fails with a reason for people, also for a file that is too long.
-pub fn read_signatures(component: &Path) -> Result<Option<Vec<u8>>, String> {
-    match regular_file::read(&signatures_file(component), Links::Follow, FILE_BYTES_MAX) {
-        Ok(bytes) => Ok(Some(bytes)),
-        Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
+pub fn read_signatures(component: &Path) -> Result<Vec<Vec<u8>>, String> {
+    read_beside(&signatures_file(component), FILE_BYTES_MAX)
+}
+
+/// Reads the file of a component's provenance. Empty if it does not exist.
+///
+/// # Errors
+///
+/// As [`read_signatures`].
+pub fn read_provenance(component: &Path) -> Result<Vec<Vec<u8>>, String> {
+    read_beside(&provenance_file(component), provenance::FILE_BYTES_MAX)
+}
+
+fn read_beside(file: &Path, bytes_max: u64) -> Result<Vec<Vec<u8>>, String> {
+    match regular_file::read(file, Links::Follow, bytes_max) {
+        Ok(bytes) => Ok(vec![bytes]),
+        Err(error) if error.kind() == ErrorKind::NotFound => Ok(Vec::new()),
         Err(error) => Err(error.to_string()),
     }
 }
