@@ -3,6 +3,7 @@
 mod credentials;
 mod debian;
 mod hostile;
+mod lists;
 mod origins;
 mod program;
 mod server;

@@ -1,7 +1,8 @@
 //! Builds the shipped components a second time, from a copy of the sources in another folder, and compares the bytes.
 //!
-//! A build that depends on the folder, on a time or on an order differs. The second build uses the standard library of the first one and
-//! leaves out everything that is not shipped.
+//! A build that depends on the folder, on a time or on an order differs. To keep the second build short, it leaves out what is not
+//! shipped, and uses the standard library and the compiled macros of the first one. Every crate of a component is compiled again, because
+//! its flags have the folder of the copy.
 
 use crate::components::{SHIPPED, build_first_party, built};
 use crate::process::at;
@@ -20,10 +21,9 @@ const LEFT_OUT: [&str; 2] = ["target", ".git"];
 ///
 /// The components differ, or cannot be built.
 pub(crate) fn compare() -> Step<()> {
-    let folder = repository().join("target/twice");
-    let source = folder.join("elsewhere/source");
+    let source = repository().join("target/twice/elsewhere/source");
     copy(&repository(), &source)?;
-    let target = folder.join("target");
+    let target = repository().join("target/wasm");
     build_first_party(&source, &SHIPPED, &wasm_std::rustflags(StdSource::from_environment()?)?, &target)?;
     let mut differences = Vec::new();
     for name in SHIPPED {

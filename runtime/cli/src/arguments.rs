@@ -48,7 +48,7 @@ pub use plugin::{
 pub use reading::*;
 pub use reports::*;
 pub use serve::{ServeArguments, TasksArguments, TokenAddArguments, TokenListArguments, TokensCommand};
-pub use signing::{KeygenArguments, RevokeArguments, SignArguments, VerifyPluginArguments};
+pub use signing::{KeygenArguments, RevocationsArguments, RevokeArguments, SignArguments, VerifyPluginArguments};
 pub use spend::SpendArguments;
 pub use stall::StallArguments;
 pub use trust::{TrustCommand, TrustGiveArguments, TrustListArguments, TrustRemoveArguments};

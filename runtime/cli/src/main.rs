@@ -157,6 +157,7 @@ fn dispatch_plugin(command: PluginCommand) -> CommandResult {
         PluginCommand::Sign(arguments) => commands::plugin::signature::sign(&arguments),
         PluginCommand::Verify(arguments) => commands::plugin::signature::verify(&arguments),
         PluginCommand::Revoke(arguments) => commands::plugin::revoke::revoke(&arguments),
+        PluginCommand::Revocations(arguments) => commands::plugin::revocations::revocations(&arguments),
         PluginCommand::Pull(arguments) => commands::plugin::pull::pull(&arguments),
         PluginCommand::Push(arguments) => commands::plugin::push::push(&arguments),
         PluginCommand::Outdated(arguments) => commands::plugin::outdated::outdated(&arguments),

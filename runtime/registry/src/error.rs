@@ -202,6 +202,9 @@ pub enum Fault {
     /// The artifact is not a plugin.
     #[error("has something else than a plugin there: {0}")]
     NotAPlugin(String),
+    /// The artifact is not a document of the expected type.
+    #[error("has something else there: {0}")]
+    NotADocument(String),
     /// There is more than one program reads.
     #[error("lists more than {max} {what}")]
     TooMany {

@@ -16,9 +16,9 @@ use oci_client::manifest::{
 use reqwest::StatusCode;
 
 /// Media type of an empty configuration.
-const EMPTY_MEDIA_TYPE: &str = "application/vnd.oci.empty.v1+json";
+pub(crate) const EMPTY_MEDIA_TYPE: &str = "application/vnd.oci.empty.v1+json";
 /// Content of an empty configuration.
-const EMPTY: &[u8] = b"{}";
+pub(crate) const EMPTY: &[u8] = b"{}";
 /// Maximum number of referrers of one type that are read.
 pub const REFERRERS_MAX: usize = 64;
 /// Maximum size of a referrer's content, in bytes.

@@ -4,7 +4,7 @@ use super::ProjectArguments;
 use super::authoring::{
     BuildPluginArguments, DevPluginArguments, EmbedArguments, NewPluginArguments, RebuildArguments, WitArguments,
 };
-use super::signing::{KeygenArguments, RevokeArguments, SignArguments, VerifyPluginArguments};
+use super::signing::{KeygenArguments, RevocationsArguments, RevokeArguments, SignArguments, VerifyPluginArguments};
 use clap::{Args, Subcommand};
 use glovebox_record::Digest;
 use semver::Version;
@@ -38,6 +38,8 @@ pub enum PluginCommand {
     Verify(VerifyPluginArguments),
     /// Stop a component, also in runs under way, and never run it again
     Revoke(RevokeArguments),
+    /// Show the lists of revocations of the project, and fetch those that are in registries with --refresh
+    Revocations(RevocationsArguments),
     /// Fetch the plugins of registries that glovebox.lock names into the store
     Pull(PullArguments),
     /// Publish a component as a version of a repository in a registry

@@ -2,6 +2,7 @@
 
 pub mod add;
 mod editing;
+mod folder_lock;
 pub mod list;
 pub mod lock;
 mod now;
@@ -13,6 +14,7 @@ pub mod rebuild;
 mod registries;
 pub mod rehearse;
 pub mod remove;
+pub mod revocations;
 pub mod revoke;
 pub mod search;
 pub mod signature;

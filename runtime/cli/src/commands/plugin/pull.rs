@@ -2,7 +2,7 @@
 
 use super::now::{ConfigEntry, plugin_now};
 use super::source::PluginSource;
-use super::{inspect_bytes, registries, signature};
+use super::{inspect_bytes, registries, revocations, signature};
 use crate::arguments::PullArguments;
 use crate::exit::{CommandResult, Exit, Stop};
 use crate::prepare;
@@ -17,6 +17,9 @@ use glovebox_registry::reference::Reference;
 /// Fetches one plugin, or all plugins of registries.
 pub fn pull(arguments: &PullArguments) -> CommandResult {
     let project = prepare::read_project(&arguments.workdir, None)?;
+    if arguments.name.is_none() {
+        revocations::refresh(&project)?;
+    }
     let wanted = wanted(&project, arguments.name.as_deref())?;
     let store = registries::store()?;
     let mut fetched = 0;
