@@ -120,6 +120,7 @@ fn provenance_comes_with_a_component_of_a_registry() {
     let inspect = |project: &Project| project.plugin(&["inspect", "acme.todo"]);
     registry.take_requests();
     inspect(&user).ends(0).says("built     from commit ").says("the provenance is not signed");
+    inspect(&user).says("signed    not checked, since no key is trusted here\n");
     assert!(registry.take_requests().is_empty(), "inspect uses no network");
     user.plugin(&["rebuild", "acme.todo"])
         .ends(4)
@@ -143,7 +144,10 @@ fn provenance_comes_with_a_component_of_a_registry() {
     let file = author.bench.project().join(BUILT).to_str().unwrap().to_owned();
     third.plugin(&["add", &file, "--accept"]).ends(0);
     assert!(third.bench.has("plugins/acme.todo.wasm.provenance.json"));
-    inspect(&third).ends(0).says("built     from commit ");
+    inspect(&third)
+        .ends(0)
+        .says("built     from commit ")
+        .says("not checked, since no key is trusted here; it names sha256:");
 }
 
 #[test]

@@ -40,6 +40,15 @@ pub fn signatures(project: &Project, name: &str, source: &ComponentSource) -> Re
     if project.trust.is_none() {
         return Ok(Vec::new());
     }
+    unchecked_signatures(project, name, source)
+}
+
+/// As [`signatures`], also in a project that trusts no keys. For commands that only show them.
+///
+/// # Errors
+///
+/// As [`signatures`].
+pub fn unchecked_signatures(project: &Project, name: &str, source: &ComponentSource) -> Result<Vec<Vec<u8>>, String> {
     attached(project, name, source, AttachmentKind::Signatures, read_signatures)
 }
 

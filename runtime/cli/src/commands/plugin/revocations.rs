@@ -1,7 +1,7 @@
 //! `glovebox plugin revocations`: the lists of revocations that apply to a project, and the copies of those that are fetched.
 //!
 //! Only `--refresh` and `plugin pull` use the network. A list is kept only if a trusted key signed it and if it is not earlier than the
-//! one that was fetched before.
+//! one that was fetched before (decision no-list-is-replaced-by-an-earlier-one).
 
 use super::{folder_lock, registries, shown};
 use crate::arguments::RevocationsArguments;

@@ -27,6 +27,7 @@ impl Standing {
         let revoked = admission.revocations.find(name, &inspection.digest).map(|refused| refused.to_string());
         let first = signatures.first().map(Vec::as_slice);
         let signature = match (&admission.trust, first) {
+            (_, None) if !subject.asked_for_signatures => SignatureReport::new(SignatureState::NotChecked, None),
             (_, None) => SignatureReport::new(SignatureState::NotSigned, None),
             (Some(trust), Some(_)) if !name.is_empty() => {
                 let check = |file: &Vec<u8>| SignatureReport::check(trust, &subject.identity(), Some(file)).0;
@@ -56,7 +57,8 @@ impl Standing {
             (_, _, Some(reason)) => rows.row("signed", format_args!("failed: {reason}")),
             (SignatureState::NotChecked, ..) => {
                 let keys = named_keys.join(", ");
-                rows.row("signed", format_args!("not checked, since no key is trusted here; it names {keys}"));
+                let named = if keys.is_empty() { String::new() } else { format!("; it names {keys}") };
+                rows.row("signed", format_args!("not checked, since no key is trusted here{named}"));
             }
             _ => rows.row("signed", "not signed"),
         }

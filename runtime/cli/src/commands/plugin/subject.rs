@@ -7,7 +7,7 @@ use crate::exit::{Exit, Stop};
 use crate::terminal::visible;
 use glovebox_host::inspect::Inspection;
 use glovebox_plan::components::admission::Admission;
-use glovebox_plan::config::{Config, PluginEntry, is_plugin_name};
+use glovebox_plan::config::{ComponentSource, Config, PluginEntry, is_plugin_name};
 use glovebox_plan::prepare::admission::{provenance_file, read_provenance};
 use glovebox_plan::prepare::plugin_bytes;
 use glovebox_plan::prepare::project::{self, Project};
@@ -29,6 +29,8 @@ pub struct Subject {
     pub inspection: Inspection,
     /// The files of signatures.
     pub signatures: Vec<Vec<u8>>,
+    /// False for a plugin of a registry that was asked for no signatures, because the project trusts no key.
+    pub asked_for_signatures: bool,
     /// The files of provenance.
     pub provenance: Vec<Vec<u8>>,
     /// The trusted keys and the revocations.
@@ -67,7 +69,7 @@ impl Subject {
             let reason = visible::line(&reason).into_owned();
             Stop::new(Exit::Plugin, format!("the {what} of `{name}` cannot be read: {reason}"))
         };
-        let signatures = plugin_bytes::signatures(project, name, &entry.source);
+        let signatures = plugin_bytes::unchecked_signatures(project, name, &entry.source);
         let provenance = plugin_bytes::provenance(project, name, &entry.source);
         Ok(Self {
             place,
@@ -76,6 +78,7 @@ impl Subject {
             inspection: component.inspection,
             signatures: signatures.map_err(|reason| unread("signatures", reason))?,
             provenance: provenance.map_err(|reason| unread("provenance", reason))?,
+            asked_for_signatures: project.trust.is_some() || matches!(entry.source, ComponentSource::File(_)),
             admission: project.admission(),
         })
     }
@@ -90,7 +93,17 @@ impl Subject {
             Stop::new(Exit::Plugin, format!("the provenance `{}` cannot be read: {reason}", shown(&file)))
         })?;
         let admission = admission_here();
-        Ok(Self { place: shown(file), name, bytes, inspection, signatures, provenance, admission })
+        let asked_for_signatures = true;
+        Ok(Self {
+            place: shown(file),
+            name,
+            bytes,
+            inspection,
+            signatures,
+            asked_for_signatures,
+            provenance,
+            admission,
+        })
     }
 
     /// Returns what signatures and provenance are about.
