@@ -149,6 +149,17 @@ fn a_component_of_someone_else_has_no_provenance() {
         author.inspect().ends(0).says("the provenance does not count").never_says("\u{202e}");
         assert_eq!(author.report()["state"], "failed");
     }
+    author
+        .bench
+        .glovebox(&["plugin", "sign", COMPONENT, "--key", &author.key("acme")])
+        .ends(7)
+        .says("is not that of this");
+    assert!(!author.bench.has(&format!("{COMPONENT}.sig.json")), "nothing is written");
+    std::fs::remove_file(author.file()).unwrap();
+    author.build().ends(0);
+    let text = std::fs::read_to_string(author.file()).unwrap();
+    std::fs::write(author.file(), text.replace("made.wasm", "\\u202e\\u001b[2J\\n")).unwrap();
+    author.inspect().ends(0).says("command   cp ").never_says("\u{202e}").never_says("\u{1b}");
     std::fs::write(author.file(), vec![b' '; 70_000]).unwrap();
     author.inspect().ends(7).says("provenance.json` cannot be read");
 }

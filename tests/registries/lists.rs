@@ -1,8 +1,11 @@
 //! Lists of revocations in a registry or at an address: published, fetched by a command, kept, and used without the network.
 
-use super::server::{Answer, Registry};
-use super::{Project, component};
+use super::server::{self, Registry};
+use super::{Project, component, with_body};
+use crate::workbench::Answer;
 use std::path::PathBuf;
+use std::process::Stdio;
+use std::time::{Duration, Instant};
 
 /// An author with a key and a list, and a registry.
 struct Author {
@@ -29,7 +32,7 @@ impl Author {
         self.project.bench.project().join("list.json")
     }
 
-    fn revoke(&self, digest: char, rest: &[&str]) -> crate::workbench::Answer {
+    fn revoke(&self, digest: char, rest: &[&str]) -> Answer {
         let (digest, place, key) = (format!("blake3:{}", digest.to_string().repeat(64)), self.place(), self.key());
         let words =
             ["revoke", &digest, "--reason", "it leaks", "--publish", "list.json", "--key", &key, "--push", &place];
@@ -126,7 +129,7 @@ fn a_list_that_does_not_count_is_not_taken() {
     author.revoke('1', &[]).ends(0);
     let user = author.user(&format!("oci://{}", author.place()), "");
     let refresh = || user.plugin(&["revocations", "--refresh"]);
-    let fails = |change: fn(Answer) -> Answer, code: i32, expected: &str| {
+    let fails = |change: fn(server::Answer) -> server::Answer, code: i32, expected: &str| {
         author.registry.change(move |request, answer| match request.path.contains("/blobs/") {
             true => change(answer),
             false => answer,
@@ -134,8 +137,8 @@ fn a_list_that_does_not_count_is_not_taken() {
         refresh().ends(code).says(expected);
         user.plugin(&["revocations"]).ends(7).says("it was never fetched");
     };
-    fails(|answer| Answer::new(200, vec![b'x'; answer.bytes().len()]), 7, "sent other bytes for a document");
-    fails(|_| Answer::new(503, ""), 9, "answered 503");
+    fails(|answer| server::Answer::new(200, vec![b'x'; answer.bytes().len()]), 7, "sent other bytes for a document");
+    fails(|_| server::Answer::new(503, ""), 9, "answered 503");
     author.registry.behave();
     let stranger = Author::new();
     let (place, key) = (author.place(), stranger.key());
@@ -168,7 +171,7 @@ fn a_list_at_an_address_is_fetched_and_becomes_too_old() {
     author.revoke('1', &[]).ends(0);
     let bytes = std::fs::read(author.list()).unwrap();
     let served = Registry::start();
-    served.change(move |_, _| Answer::new(200, bytes.clone()));
+    served.change(move |_, _| server::Answer::new(200, bytes.clone()));
     let user = author.user(&format!("http://{}/list.json", served.address), "revocations_age_max = \"1h\"");
     user.bench.write("glovebox.toml", &user.bench.read("glovebox.toml").replace(", \"acme.todo\"", ""));
     user.plugin(&["revocations", "--refresh"]).ends(0).says("list 1, 1 revocation");
@@ -176,7 +179,7 @@ fn a_list_at_an_address_is_fetched_and_becomes_too_old() {
     run().ends(0);
     let folder = user.bench.data_dir().join("revocation-lists");
     let copy = folder.read_dir().unwrap().next().unwrap().unwrap().path();
-    let old = std::time::SystemTime::now() - std::time::Duration::from_secs(2 * 60 * 60);
+    let old = std::time::SystemTime::now() - Duration::from_secs(2 * 60 * 60);
     std::fs::File::options().write(true).open(&copy).unwrap().set_modified(old).unwrap();
     run().ends(7).says("`revocations_age_max` allows 3600 s").says("glovebox plugin revocations --refresh");
     user.plugin(&["revocations"]).ends(7).says("no component may run");
@@ -193,4 +196,46 @@ fn a_list_at_an_address_is_fetched_and_becomes_too_old() {
     ] {
         author.project.plugin(words).ends(2).says("--publish");
     }
+}
+
+/// A run that is under way sees the new copy as it sees a changed file.
+#[test]
+fn a_list_that_is_fetched_stops_a_run_under_way() {
+    let author = Author::new();
+    author.revoke('1', &[]).ends(0);
+    let endless = with_body("0.9.0", r#""src/""#, "(func $execute (loop $again (br $again)))");
+    author.project.push(&author.registry, &endless).ends(0);
+    let user = Project::new();
+    user.plugin(&["add", &author.registry.named("acme/todo:0.9.0"), "--accept"]).ends(0);
+    let trust = format!(
+        "[trust]\nrevocations = [\"oci://{}\"]\n\n[[trust.key]]\nname = \"acme\"\npath = \"{}.pub\"\nplugins = [\"acme.todo\"]\n",
+        author.place(),
+        author.key()
+    );
+    // The key signs the plugin too.
+    let file = author.project.file("pushed.wasm", &endless);
+    author.project.plugin(&["sign", &file, "--key", &author.key()]).ends(0);
+    author.project.plugin(&["push", &file, &author.registry.named("acme/todo")]).ends(0);
+    user.bench.write("glovebox.toml", &format!("{}{trust}", user.bench.read("glovebox.toml")));
+    user.plugin(&["revocations", "--refresh"]).ends(0);
+    user.plugin(&["pull"]).ends(0);
+    user.plugin(&["lock"]).ends(0);
+    let mut run = user.bench.command(&["run", "pipeline.dot", "--run-id", "r"]);
+    let child = run.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let events = user.bench.run_folder("r").join("progress.ndjson");
+    let end = Instant::now() + Duration::from_secs(60);
+    while !std::fs::read_to_string(&events).is_ok_and(|text| text.contains("stage.started")) {
+        assert!(Instant::now() < end, "no stage began");
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    let revoked = glovebox_record::Digest::hash(&endless).to_string();
+    let (place, key) = (author.place(), author.key());
+    let words =
+        ["revoke", &revoked, "--reason", "it never ends", "--publish", "list.json", "--key", &key, "--push", &place];
+    author.project.plugin(&words).ends(0);
+    user.plugin(&["revocations", "--refresh"]).ends(0).says("list 2");
+    let begin = Instant::now();
+    Answer::from_child(child).ends(7).says("it was revoked: it never ends");
+    println!("the run ended {} ms after the list was fetched", begin.elapsed().as_millis());
+    assert!(begin.elapsed() < Duration::from_secs(10), "{:?}", begin.elapsed());
 }

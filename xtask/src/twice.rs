@@ -7,7 +7,7 @@
 use crate::components::{SHIPPED, build_first_party, built};
 use crate::process::at;
 use crate::wasm_std::{self, StdSource};
-use crate::{Step, repository};
+use crate::{Step, repository, sources};
 use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -21,6 +21,11 @@ const LEFT_OUT: [&str; 2] = ["target", ".git"];
 ///
 /// The components differ, or cannot be built.
 pub(crate) fn compare() -> Step<()> {
+    let digest = at(&repository(), sources::digest(&repository()))?;
+    let first = repository().join("target/components").join(sources::FILE);
+    if fs::read_to_string(&first).is_ok_and(|of_first| of_first != digest) {
+        return Err("`target/components` is older than the sources: run `cargo xtask components` first".to_owned());
+    }
     let source = repository().join("target/twice/elsewhere/source");
     copy(&repository(), &source)?;
     let target = repository().join("target/wasm");

@@ -272,15 +272,14 @@ pub fn to_publish(component: &Path, plugin: &PluginIdentity) -> Result<Option<Ve
     Ok(Some(bytes))
 }
 
-/// Signs the provenance beside a component, if there is one.
+/// Signs the provenance beside a component, which [`to_publish`] returned.
 ///
 /// # Errors
 ///
-/// As [`to_publish`].
-pub fn sign(component: &Path, plugin: &PluginIdentity, keys: &[SigningKey]) -> Result<(), Stop> {
-    let Some(bytes) = to_publish(component, plugin)? else { return Ok(()) };
+/// The file cannot be written.
+pub fn sign(component: &Path, bytes: &[u8], keys: &[SigningKey]) -> Result<(), Stop> {
     let broken = |fault: SignatureFault| Stop::new(Exit::Internal, format!("sign the provenance: {fault}"));
-    let read = ProvenanceFile::read(&bytes).map_err(broken)?;
+    let read = ProvenanceFile::read(bytes).map_err(broken)?;
     let signed = read.sign(&keys.iter().collect::<Vec<_>>()).map_err(broken)?;
     let file = provenance_file(component);
     replaced_file::put(&file, signed)?;

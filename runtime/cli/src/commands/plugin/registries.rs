@@ -129,3 +129,18 @@ impl From<RegistryError> for Stop {
         Self { help: error.help(), ..Self::new(exit, message) }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::path::PathBuf;
+
+    #[test]
+    fn a_store_that_another_process_holds_can_be_tried_again() {
+        let stop = Stop::from(StoreError::Busy { folder: PathBuf::from("/data/plugins") });
+        assert_eq!((stop.exit, stop.help.as_deref()), (Exit::Transient, Some("repeat the command when it has ended")));
+        assert_eq!(Stop::from(StoreError::Attachments).exit, Exit::Plugin);
+        let source = std::io::ErrorKind::PermissionDenied.into();
+        assert_eq!(Stop::from(StoreError::Io { file: PathBuf::from("/data"), source }).exit, Exit::Usage);
+    }
+}

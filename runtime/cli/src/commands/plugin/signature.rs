@@ -49,14 +49,17 @@ pub fn sign(arguments: &SignArguments) -> CommandResult {
     Signatures::read(text.as_bytes())
         .and_then(|read| read.verify(&component, &public))
         .map_err(|fault| Stop::new(Exit::Usage, format!("these keys cannot sign together: {fault}")))?;
+    // Found before the signatures are written, so that a damaged file of provenance leaves nothing half.
+    let provenance = match arguments.output {
+        None => provenance::to_publish(&arguments.component, &component)?,
+        Some(_) => None,
+    };
     let file = arguments.output.clone().unwrap_or_else(|| signatures_file(&arguments.component));
     replaced_file::put(&file, &text)?;
     let ids: Vec<String> = public.iter().map(|key| key.id().to_string()).collect();
     let name = named(&component);
     terminal::say(format_args!("signed {name} in `{}` with {}\n", shown(&file), ids.join(", ")));
-    if arguments.output.is_none() {
-        provenance::sign(&arguments.component, &component, &keys)?;
-    }
+    provenance.map_or(Ok(()), |bytes| provenance::sign(&arguments.component, &bytes, &keys))?;
     Ok(Exit::Ok)
 }
 
