@@ -145,6 +145,31 @@ fn a_link_in_dist_is_not_followed() {
 }
 
 #[test]
+fn a_link_in_the_path_of_the_output_is_not_followed() {
+    let bench = project(&harmless(), "");
+    let elsewhere = bench.outside().join("elsewhere");
+    std::fs::create_dir(&elsewhere).unwrap();
+    std::os::unix::fs::symlink(&elsewhere, bench.project().join("todo/build")).unwrap();
+    bench.write("todo/plugin.toml", &bench.read("todo/plugin.toml").replace("build/out.wasm", "build/new/out.wasm"));
+    bench.glovebox(&["plugin", "build", "todo"]).ends(2).says("is behind a link or a file: nothing was written");
+    assert_eq!(elsewhere.read_dir().unwrap().count(), 0);
+    std::fs::remove_file(bench.project().join("todo/build")).unwrap();
+    std::os::unix::fs::symlink(&elsewhere, bench.project().join("todo/dist")).unwrap();
+    bench.glovebox(&["plugin", "build", "todo"]).ends(2).says("is behind a link or a file");
+    assert_eq!(elsewhere.read_dir().unwrap().count(), 0);
+}
+
+#[test]
+fn a_link_to_the_files_of_a_case_is_not_followed() {
+    let bench = project(&guests::component(LOGS), "");
+    bench.write("todo/cases/a/case.toml", "");
+    let secret = bench.outside().join("secret");
+    std::fs::create_dir(&secret).unwrap();
+    std::os::unix::fs::symlink(&secret, bench.project().join("todo/cases/a/files")).unwrap();
+    bench.glovebox(&["plugin", "dev", "todo", "--once"]).ends(2).says("cases/a/files` is a link or a file");
+}
+
+#[test]
 fn cases_are_compared_with_what_they_expect() {
     let bench = project(&guests::component(LOGS), "");
     let dev = || bench.glovebox(&["plugin", "dev", "todo", "--once"]);

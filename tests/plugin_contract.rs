@@ -4,7 +4,9 @@ use crate::guests;
 use crate::workbench::{Answer, Workbench, each, not_run, root};
 use glovebox_host::inspect::embed;
 use serde_json::{Value, json};
+use std::process::{Command, Stdio};
 use std::sync::Mutex;
+use std::time::Duration;
 
 /// Files and a model, as the built-in agent wants them.
 const ALL_FILES: &str = r#"{"filesystem":"workspace","read":["./"],"write":["./"]}"#;
@@ -567,4 +569,25 @@ fn the_report_conforms_to_its_documentation() {
         report["checks"].as_array().unwrap().iter().filter_map(|one| one["name"].as_str()).collect();
     assert_eq!(documented, checks, "docs/plugin-tests.md lists every check, in order");
     assert_eq!(report["commands_allowed"], json!(false));
+}
+
+/// A test takes long, so people end it with Ctrl-C.
+#[test]
+fn a_signal_leaves_no_folder() {
+    let bench = bench(&wanting(&guests::component("(func $execute (loop $again (br $again)))"), NOTHING));
+    let temporary = bench.outside().join("tmp");
+    std::fs::create_dir(&temporary).unwrap();
+    let folders = || temporary.read_dir().unwrap().count();
+    for (signal, code) in [("-INT", 130), ("-TERM", 143)] {
+        let mut command = bench.bare(&["plugin", "test", "guest.wasm", "--wall-time", "60s"]);
+        command.env("TMPDIR", &temporary).stdout(Stdio::piped()).stderr(Stdio::piped());
+        let mut child = command.spawn().unwrap();
+        while folders() == 0 {
+            assert!(child.try_wait().unwrap().is_none(), "the test ended before it made a folder");
+            std::thread::sleep(Duration::from_millis(5));
+        }
+        Answer::of(Command::new("kill").arg(signal).arg(child.id().to_string())).ends(0);
+        Answer::from_child(child).ends(code);
+        assert_eq!(folders(), 0, "{signal}");
+    }
 }

@@ -3,6 +3,8 @@
 mod credentials;
 mod debian;
 mod hostile;
+mod lists;
+mod origins;
 mod program;
 mod releases;
 pub(crate) mod server;
@@ -79,6 +81,11 @@ impl Project {
     fn stored(&self) -> Vec<PathBuf> {
         let entries = self.store().read_dir().into_iter().flatten().flatten();
         entries.map(|entry| entry.path()).collect()
+    }
+
+    /// Returns the components of the store.
+    fn components(&self) -> Vec<PathBuf> {
+        self.stored().into_iter().filter(|file| file.extension().is_some_and(|ending| ending == "wasm")).collect()
     }
 
     /// Checks that nothing was installed: the store is empty, and the project as it was.
@@ -312,7 +319,7 @@ fn two_commands_at_once_lose_nothing() {
             scope.spawn(|| project.plugin(&["pull"]).ends(0).code);
         }
     });
-    assert_eq!(project.stored().len(), 1);
+    assert_eq!((project.components().len(), project.stored().len()), (1, 2), "the component and its origin");
     let other = Project::new();
     let codes: Vec<i32> = thread::scope(|scope| {
         let add = || other.plugin(&["add", &registry.named("acme/todo"), "--accept"]).code;

@@ -207,3 +207,16 @@ fn a_stage_of_a_branch_passes_only_with_a_receipt_that_counts() {
     assert!(page.contains("verified, 1 command |") && page.contains("| not taken |"), "{page}");
     assert!(!page.contains("its own word"), "{page}");
 }
+
+/// A stage of the run, or the project, could have made the link.
+#[test]
+fn a_report_follows_no_link() {
+    let bench = run(PIPELINE, 1);
+    let victim = bench.outside().join("victim");
+    for (flag, name) in [("--junit", "l.xml"), ("--sarif", "l.sarif"), ("--job-summary", "l.md")] {
+        std::fs::write(&victim, "mine").unwrap();
+        std::os::unix::fs::symlink(&victim, bench.project().join(name)).unwrap();
+        bench.glovebox(&["show", "r", flag, name]).ends(2).says("is a link: nothing was written");
+        assert_eq!(std::fs::read_to_string(&victim).unwrap(), "mine", "{flag}");
+    }
+}

@@ -2,6 +2,7 @@
 
 use super::server::{Answer, Body, Registry, Request, Witness, sha256};
 use super::{Project, component, large_component};
+use crate::workbench;
 use serde_json::Value;
 use std::net::{IpAddr, TcpListener, UdpSocket};
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -150,6 +151,33 @@ fn a_registry_that_stalls_is_given_up() {
         false => answer,
     };
     check(stall, 9, "answers too slowly");
+}
+
+/// Each answer of this registry is fast enough, but there is no end of them.
+#[test]
+fn a_command_has_a_time_for_all_its_requests() {
+    let registry = Registry::start();
+    let project = Project::with_plugin(&registry);
+    registry.change(|request, answer| match request.path.ends_with("/tags/list") {
+        true => {
+            std::thread::sleep(Duration::from_millis(100));
+            Answer::new(200, "{\"tags\":[\"0.1.0\"]}").with("link", "</v2/acme/todo/tags/list?n=1>; rel=\"next\"")
+        }
+        false => answer,
+    });
+    let within = |time: &str| {
+        let mut command = project.bench.command(&["plugin", "outdated"]);
+        workbench::Answer::of(command.env("GLOVEBOX_REGISTRY_TIMEOUT", time))
+    };
+    let begin = Instant::now();
+    within("600ms")
+        .ends(9)
+        .says("answers too slowly: the command may use registries for 0.6 s")
+        .says("repeat the command");
+    assert!(begin.elapsed() < Duration::from_secs(8), "100 pages take 10 s: {:?}", begin.elapsed());
+    within("plenty").ends(2).says("`GLOVEBOX_REGISTRY_TIMEOUT` is `plenty`");
+    registry.behave();
+    within("60s").ends(0);
 }
 
 #[test]

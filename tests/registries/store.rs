@@ -9,7 +9,7 @@ use std::process::Command;
 fn flipped_bits_run_nothing() {
     let registry = Registry::start();
     let project = Project::with_plugin(&registry);
-    let [file]: [_; 1] = project.stored().try_into().unwrap();
+    let [file]: [_; 1] = project.components().try_into().unwrap();
     let bytes = std::fs::read(&file).unwrap();
     for at in [0, bytes.len() / 2, bytes.len() - 1] {
         let mut flipped = bytes.clone();
@@ -81,7 +81,7 @@ fn a_full_disk_leaves_nothing() {
 fn no_stage_sees_the_store() {
     let registry = Registry::start();
     let project = Project::with_plugin(&registry);
-    let [file]: [_; 1] = project.stored().try_into().unwrap();
+    let [file]: [_; 1] = project.components().try_into().unwrap();
     if project.bench.glovebox(&["doctor", "--json"]).json()["tier"].is_null() {
         return not_run("a stage that looks for the store", "this machine can confine no command");
     }

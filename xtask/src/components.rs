@@ -12,9 +12,11 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// The handlers that are embedded in the binary, and the component that attacks the host.
-const FIRST_PARTY: [&str; 9] =
-    ["codergen", "diff-limits", "json-schema", "junit", "tool", "tree-assert", "verify", "verification", "intruder"];
+/// The handlers that are embedded in the binary.
+pub(crate) const SHIPPED: [&str; 8] =
+    ["codergen", "diff-limits", "json-schema", "junit", "tool", "tree-assert", "verify", "verification"];
+/// The component that attacks the host.
+const INTRUDER: &str = "intruder";
 /// The program that confines commands, which is embedded in the sandbox, and the program that attacks it, which is
 /// embedded in `glovebox-attack`. Each entry is a package and the program in it.
 const PROGRAMS: [(&str, &str); 2] =
@@ -30,14 +32,10 @@ pub(crate) fn build(forced: Option<StdSource>, examples: &[&str]) -> Step<()> {
     // Computed before the build, so that a file that is edited during the build is treated as newer.
     let digest = at(&repository(), sources::digest(&repository()))?;
     let std_flags = wasm_std::rustflags(forced)?;
-    build_first_party(&FIRST_PARTY, &std_flags, &repository().join("target/wasm"))?;
-    for name in FIRST_PARTY {
-        let built = repository()
-            .join("target/wasm")
-            .join(TARGET)
-            .join(format!("component/glovebox_{}.wasm", name.replace('-', "_")));
-        publish(&built, &format!("{name}.wasm"))?;
-    }
+    let names = [&SHIPPED[..], &[INTRUDER]].concat();
+    let target = repository().join("target/wasm");
+    build_first_party(&repository(), &names, &std_flags, &target)?;
+    names.iter().try_for_each(|name| publish(&built(&target, name), &format!("{name}.wasm")))?;
     put(digest.as_bytes(), &published(sources::FILE))?;
     build_programs()?;
     examples.iter().try_for_each(|example| build_example(example, &std_flags))
@@ -46,8 +44,8 @@ pub(crate) fn build(forced: Option<StdSource>, examples: &[&str]) -> Step<()> {
 /// Builds one component into a separate folder, to check that a standard library is available. `target/components` is not changed.
 pub(crate) fn check(forced: Option<StdSource>) -> Step<()> {
     let folder = repository().join("target/wasm-check");
-    build_first_party(&FIRST_PARTY[..1], &wasm_std::rustflags(forced)?, &folder)?;
-    let built = folder.join(TARGET).join("component/glovebox_codergen.wasm");
+    build_first_party(&repository(), &SHIPPED[..1], &wasm_std::rustflags(forced)?, &folder)?;
+    let built = built(&folder, SHIPPED[0]);
     let bytes = at(&built, fs::read(&built))?;
     // A component has version 13 in layer 1, and a core module version 1 in layer 0.
     if !bytes.starts_with(b"\0asm\x0d\0\x01\0") {
@@ -57,9 +55,15 @@ pub(crate) fn check(forced: Option<StdSource>) -> Step<()> {
     Ok(())
 }
 
-fn build_first_party(names: &[&str], std_flags: &[String], target_folder: &Path) -> Step<()> {
-    let flags = [std_flags, &remapped()].concat();
-    let mut cargo = nested_cargo(&repository(), &flags);
+/// Returns the file of a component below a target folder.
+pub(crate) fn built(target: &Path, name: &str) -> PathBuf {
+    target.join(TARGET).join(format!("component/glovebox_{}.wasm", name.replace('-', "_")))
+}
+
+/// Builds components from a copy of the repository.
+pub(crate) fn build_first_party(source: &Path, names: &[&str], std_flags: &[String], target_folder: &Path) -> Step<()> {
+    let flags = [std_flags, &remapped(source)].concat();
+    let mut cargo = nested_cargo(source, &flags);
     cargo.args(["build", "--locked", "--profile", "component", "--target", TARGET, "--target-dir"]).arg(target_folder);
     for name in names {
         cargo.args(["--package", &format!("glovebox-{name}")]);
@@ -75,8 +79,8 @@ fn cargo_home() -> Option<String> {
 }
 
 /// Returns flags that remove this machine's folders from the build output.
-fn remapped() -> Vec<String> {
-    let mut flags = vec![format!("--remap-path-prefix={}=/glovebox", repository().display())];
+fn remapped(source: &Path) -> Vec<String> {
+    let mut flags = vec![format!("--remap-path-prefix={}=/glovebox", source.display())];
     flags.extend(cargo_home().map(|home| format!("--remap-path-prefix={home}=/cargo")));
     flags
 }
@@ -88,7 +92,7 @@ pub(crate) fn build_programs() -> Step<()> {
         return Ok(());
     }
     let static_flags = ["-Ctarget-feature=+crt-static", "-Cstrip=symbols"].map(str::to_owned);
-    let flags = [static_flags.to_vec(), remapped()].concat();
+    let flags = [static_flags.to_vec(), remapped(&repository())].concat();
     let folder = repository().join("target/jail");
     let mut cargo = nested_cargo(&repository(), &flags);
     // With `--target`, the flags apply only to the program, and not to build scripts and macros, which cannot be static.

@@ -6,8 +6,8 @@
 
 use crate::timing::{TestTimes, slowest};
 use crate::{
-    Step, attacks, bubblewrap, components, ordinary, plugin_tools, process, pytest, registry, repository,
-    wasm_std::StdSource,
+    Step, attacks, bubblewrap, components, ordinary, plugin_tools, process, pytest, registry, repository, twice,
+    wasm_std::{StdSource, rustflags},
 };
 use std::io::{BufRead, BufReader, Read};
 use std::ops::AddAssign;
@@ -86,15 +86,25 @@ pub(crate) fn ci() -> Step {
 
 type Check = fn() -> Step<()>;
 
-const CHECKS: [(&str, Check); 7] = [
+const CHECKS: [(&str, Check); 8] = [
     ("attacks as an ordinary user", attacks::as_ordinary_user),
     ("ordinary behaviours as an ordinary user", ordinary::in_every_tier),
     ("format", || process::demand(cargo().args(["fmt", "--all", "--check"]))),
     ("lints", || process::demand(cargo().args(["clippy", "--workspace", "--all-targets", "--", "-D", "warnings"]))),
     ("docs", || process::demand(cargo().env("RUSTDOCFLAGS", "-D warnings").args(["doc", "--workspace", "--no-deps"]))),
     ("dependency policy", dependency_policy),
-    ("std from source", || components::check(Some(StdSource::Source))),
+    ("components built twice", twice::compare),
+    ("std from source", std_from_source),
 ];
+
+/// Builds a component with the standard library from source, unless the components were built twice with exactly that library.
+fn std_from_source() -> Step<()> {
+    if rustflags(StdSource::from_environment()?)? == rustflags(Some(StdSource::Source))? {
+        eprintln!("the components were built with the std from source");
+        return Ok(());
+    }
+    components::check(Some(StdSource::Source))
+}
 
 fn cargo() -> Command {
     process::cargo(&repository())

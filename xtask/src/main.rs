@@ -1,4 +1,4 @@
-//! The commands of the repository: `cargo xtask components | jail | pytest | plugin-tools | registry | wkg | agents | attacks |
+//! The commands of the repository: `cargo xtask components | twice | jail | pytest | plugin-tools | registry | wkg | agents | attacks |
 //! ordinary | projects | demo | test | soak | numbers | ci`.
 //!
 //! Only this program builds components: no `build.rs` compiles or downloads anything. Every command works on a new machine, with
@@ -27,6 +27,7 @@ mod soak;
 mod sources;
 mod sysroot;
 mod timing;
+mod twice;
 mod wasm_std;
 
 use std::path::PathBuf;
@@ -39,6 +40,7 @@ usage: cargo xtask COMMAND
   components [--std installed|rustup|source] [--check]
                 build the first-party components and the static programs into target/components, and the plugins of the examples;
                 --check builds one component in a separate folder, to test the source of std
+  twice         build the shipped components again from a copy of the sources in another folder, and compare the bytes
   jail          build only the static programs into target/components: the jail helper and what attacks it
   pytest        make pytest in target/pytest, for the test of examples/scenarios-pytest
   registry      unpack Debian's registry for containers in target/registry, for the tests of plugins in registries
@@ -62,7 +64,7 @@ usage: cargo xtask COMMAND
                 takes seconds for each of hundreds of changes
   numbers [FOLDER]
                 count public items, parameters, clones and long functions, with their places in FOLDER
-  ci            test, then format, lints, docs, dependency policy and the std built from source
+  ci            test, then format, lints, docs, dependency policy, components built twice and the std built from source
 
 GLOVEBOX_WASM_STD=installed|rustup|source is the same as --std.";
 
@@ -84,6 +86,7 @@ fn dispatch(arguments: &[String]) -> Step {
     let (command, rest) = arguments.split_first().ok_or_else(|| USAGE.to_owned())?;
     match command.as_str() {
         "components" => build_components(rest),
+        "twice" if rest.is_empty() => twice::compare().map(|()| ExitCode::SUCCESS),
         "jail" if rest.is_empty() => components::build_programs().map(|()| ExitCode::SUCCESS),
         "pytest" if rest.is_empty() => pytest::prepare().map(|()| ExitCode::SUCCESS),
         "registry" if rest.is_empty() => registry::prepare().map(|()| ExitCode::SUCCESS),

@@ -27,7 +27,9 @@ mod trust;
 
 pub use again::AgainArguments;
 pub use answer_sources::{AnswerArguments, GatesArguments, PeopleArguments};
-pub use authoring::{BuildPluginArguments, DevPluginArguments, EmbedArguments, NewPluginArguments, WitArguments};
+pub use authoring::{
+    BuildPluginArguments, DevPluginArguments, EmbedArguments, NewPluginArguments, RebuildArguments, WitArguments,
+};
 pub use command::CommandArguments;
 pub use control::*;
 pub use deferred::Deferred;
@@ -46,7 +48,7 @@ pub use plugin::{
 pub use reading::*;
 pub use reports::*;
 pub use serve::{ServeArguments, TasksArguments, TokenAddArguments, TokenListArguments, TokensCommand};
-pub use signing::{KeygenArguments, RevokeArguments, SignArguments, VerifyPluginArguments};
+pub use signing::{KeygenArguments, RevocationsArguments, RevokeArguments, SignArguments, VerifyPluginArguments};
 pub use spend::SpendArguments;
 pub use stall::StallArguments;
 pub use trust::{TrustCommand, TrustGiveArguments, TrustListArguments, TrustRemoveArguments};

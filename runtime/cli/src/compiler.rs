@@ -36,7 +36,8 @@ pub fn cache_bytes_max() -> Result<u64, Refusal> {
     amount(CACHE_BOUND, LimitUnit::Bytes, aot::BYTES_MAX)
 }
 
-fn amount(name: &str, unit: LimitUnit, default: u64) -> Result<u64, Refusal> {
+/// Reads an amount from an environment variable. An empty variable is as one that is not set.
+pub fn amount(name: &str, unit: LimitUnit, default: u64) -> Result<u64, Refusal> {
     let Some(value) = std::env::var_os(name).filter(|value| !value.is_empty()) else { return Ok(default) };
     let amount = value.to_str().and_then(|text| unit.parse(text)).filter(|amount| *amount > 0);
     amount.ok_or_else(|| {

@@ -4,7 +4,8 @@ use crate::exit::{Exit, Stop};
 use crate::terminal::visible;
 use rustix::fd::OwnedFd;
 use rustix::fs::{
-    AtFlags, CWD, FileType, Gid, Mode, OFlags, Stat, Uid, fchmod, fchown, fstat, openat, renameat, statat, unlinkat,
+    AtFlags, CWD, FileType, Gid, Mode, OFlags, Stat, Uid, fchmod, fchown, fstat, mkdirat, openat, renameat, statat,
+    unlinkat,
 };
 use rustix::io::Errno;
 use std::ffi::OsStr;
@@ -22,23 +23,73 @@ pub fn put(file: &Path, content: impl AsRef<[u8]>) -> Result<(), Stop> {
 
 /// As [`put`], but refuses a link as any folder below `root` too, wherever the command was started.
 pub fn put_below(root: &Path, file: &Path, content: impl AsRef<[u8]>) -> Result<(), Stop> {
+    let Place { folder, name, before } = Place::find(root, file)?;
     let failed = |error: io::Error| Stop::io(format!("write `{}`", file.display()), &error);
-    let name = file.file_name().ok_or_else(|| refused(file, "not a file"))?;
-    let folder = match Folder::without_links(root, file.parent().unwrap_or(Path::new(""))) {
-        Ok(folder) => folder,
-        Err(FolderError::Link(link)) => return Err(refused(&link, "a link")),
-        Err(FolderError::System(error)) => return Err(failed(error.into())),
-    };
-    let before = match statat(&folder.0, name, AtFlags::SYMLINK_NOFOLLOW) {
-        Ok(found) => match FileType::from_raw_mode(found.st_mode) {
-            FileType::RegularFile => Some(Ownership::from_stat(&found)),
-            FileType::Symlink => return Err(refused(file, "a link")),
-            _ => return Err(refused(file, "not a file")),
-        },
-        Err(Errno::NOENT) => None,
-        Err(error) => return Err(failed(error.into())),
-    };
     folder.replace(name, content.as_ref(), before.as_ref(), FOR_OTHERS).map_err(failed)
+}
+
+/// Adds to the end of a file, which is created if it does not exist. Refuses the same paths as [`put`].
+pub fn append(file: &Path, content: &[u8]) -> Result<(), Stop> {
+    let Place { folder, name, .. } = Place::find(Path::new("."), file)?;
+    let flags =
+        OFlags::WRONLY | OFlags::APPEND | OFlags::CREATE | OFlags::NOFOLLOW | OFlags::CLOEXEC | OFlags::NONBLOCK;
+    let opened = openat(&folder.0, name, flags, FOR_OTHERS).map_err(io::Error::from);
+    let written = opened.and_then(|opened| File::from(opened).write_all(content));
+    written.map_err(|error| Stop::io(format!("write `{}`", file.display()), &error))
+}
+
+/// Refuses a path at which [`put_below`] would refuse to write. Writes nothing.
+pub fn require_place(root: &Path, file: &Path) -> Result<(), Stop> {
+    Place::find(root, file).map(drop)
+}
+
+/// Creates a folder below `root` and the folders above it. Refuses a link as any folder below `root`.
+pub fn create_folder_below(root: &Path, folder: &Path) -> Result<(), Stop> {
+    let failed = |error: Errno| Stop::io(format!("create `{}`", folder.display()), &error.into());
+    let path = folder.strip_prefix(root).map_err(|_| refused(folder, "not in the project"))?;
+    let mut here = openat(CWD, if root.as_os_str().is_empty() { Path::new(".") } else { root }, FOLDER, Mode::empty())
+        .map_err(failed)?;
+    for part in path.components() {
+        let Component::Normal(name) = part else { return Err(refused(folder, "not in the project")) };
+        match mkdirat(&here, name, FOLDER_FOR_OTHERS) {
+            Ok(()) | Err(Errno::EXIST) => {}
+            Err(error) => return Err(failed(error)),
+        }
+        here = openat(&here, name, FOLDER | OFlags::NOFOLLOW, Mode::empty()).map_err(|error| match error {
+            Errno::NOTDIR | Errno::LOOP => refused(folder, "behind a link or a file"),
+            error => failed(error),
+        })?;
+    }
+    Ok(())
+}
+
+/// Where a file is written, and what is there.
+struct Place<'f> {
+    folder: Folder,
+    name: &'f OsStr,
+    before: Option<Ownership>,
+}
+
+impl<'f> Place<'f> {
+    fn find(root: &Path, file: &'f Path) -> Result<Self, Stop> {
+        let failed = |error: io::Error| Stop::io(format!("write `{}`", file.display()), &error);
+        let name = file.file_name().ok_or_else(|| refused(file, "not a file"))?;
+        let folder = match Folder::without_links(root, file.parent().unwrap_or(Path::new(""))) {
+            Ok(folder) => folder,
+            Err(FolderError::Link(link)) => return Err(refused(&link, "a link")),
+            Err(FolderError::System(error)) => return Err(failed(error.into())),
+        };
+        let before = match statat(&folder.0, name, AtFlags::SYMLINK_NOFOLLOW) {
+            Ok(found) => match FileType::from_raw_mode(found.st_mode) {
+                FileType::RegularFile => Some(Ownership::from_stat(&found)),
+                FileType::Symlink => return Err(refused(file, "a link")),
+                _ => return Err(refused(file, "not a file")),
+            },
+            Err(Errno::NOENT) => None,
+            Err(error) => return Err(failed(error.into())),
+        };
+        Ok(Self { folder, name, before })
+    }
 }
 
 /// Removes a file, if it exists. Refuses a link as any folder below `root`, and removes a link instead of its target.
@@ -85,6 +136,8 @@ pub fn replace(file: &Path, content: impl AsRef<[u8]>) -> Result<(), Stop> {
 const OWN: Mode = Mode::from_raw_mode(0o600);
 /// Mode of a new file, before the user's umask is applied.
 const FOR_OTHERS: Mode = Mode::from_raw_mode(0o666);
+/// Mode of a new folder, before the user's umask is applied.
+const FOLDER_FOR_OTHERS: Mode = Mode::from_raw_mode(0o777);
 /// The permission bits of a mode.
 const PERMISSIONS: u32 = 0o7777;
 /// Flags to open a folder that is only used to open or rename entries in it.

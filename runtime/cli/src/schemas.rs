@@ -16,7 +16,9 @@ use crate::commands::logs::OutputLine;
 use crate::commands::ls::RunList;
 use crate::commands::models::{ModelsFile, ModelsTestFile};
 use crate::commands::plugin::outdated::PluginAge;
-use crate::commands::plugin::signature::{Standing, VerifyFile};
+use crate::commands::plugin::revocations::ListState;
+use crate::commands::plugin::signature::VerifyFile;
+use crate::commands::plugin::standing::Standing;
 use crate::commands::serve::ServeFile;
 use crate::commands::steer::SteerFile;
 use crate::commands::tasks::{TaskFile, TaskList};
@@ -36,6 +38,7 @@ use glovebox_serve::desk::Problem;
 use glovebox_serve::server::Session;
 use glovebox_signing::envelope::Envelope;
 use glovebox_signing::plugin::PluginStatement;
+use glovebox_signing::provenance::ProvenanceStatement;
 use glovebox_signing::revocation::RevocationFile;
 use glovebox_state::named_events::NamedEvent;
 use glovebox_state::why::Why;
@@ -217,6 +220,8 @@ fn schemas() -> Vec<(&'static str, Schema)> {
         ("models", written::<ModelsFile>()),
         ("models-test", written::<ModelsTestFile>()),
         ("plugin-inspect", written::<InspectFile>()),
+        ("plugin-provenance", written::<ProvenanceStatement>()),
+        ("plugin-revocations", written::<Vec<ListState>>()),
         ("plugin-statement", written::<PluginStatement>()),
         ("plugin-verify", written::<VerifyFile>()),
         ("revocations", written::<RevocationFile>()),

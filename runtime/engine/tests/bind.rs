@@ -83,7 +83,7 @@ fn a_plugin_is_what_was_agreed_to_or_does_not_run() {
     assert!(with(&bytes, &narrower, &lock).is_ok(), "less than agreed to is fine");
     let mut unread = catalog(&[]);
     let bytes = Err("no such file".to_owned().into());
-    let file = PluginFile { path: "/x/p.wasm".to_owned(), bytes, signatures: Ok(None) };
+    let file = PluginFile { path: "/x/p.wasm".to_owned(), bytes, signatures: Ok(Vec::new()) };
     unread.plugins.insert(named.to_owned(), file);
     refused(plan(&pipeline, &unread, &review, &lock), BindClass::Plugin, &["`/x/p.wasm`: no such file"]);
     let garbage: Arc<[u8]> = b"\0asm nonsense".to_vec().into();

@@ -499,7 +499,9 @@ impl<'a> Binder<'a> {
         let admission = &self.catalog.admission;
         admission.refuse_revoked(source.name, &inspection.digest)?;
         let file = self.catalog.plugins.get(source.name);
-        file.map_or(Ok(None), |file| admission.signer(source.name, inspection, file))
+        let locked = self.operator.lock.plugins.get(source.name);
+        let accepted = file.map_or(Ok(None), |file| admission.signer(source.name, inspection, file, locked))?;
+        Ok(accepted.map(|accepted| accepted.signer))
     }
 
     /// Compares a plugin with the lock file.

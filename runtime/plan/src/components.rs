@@ -42,9 +42,9 @@ pub struct PluginFile {
     pub path: String,
     /// The bytes, or why they could not be read.
     pub bytes: Result<Arc<[u8]>, ReadProblem>,
-    /// The file of its signatures, or why it could not be read. `None` if there is no such file, and in a project that trusts no
-    /// keys, whose signatures are not read.
-    pub signatures: Result<Option<Vec<u8>>, String>,
+    /// The files of its signatures, of which one that counts is enough, or why they could not be read. Empty if there are none, and in
+    /// a project that trusts no keys, whose signatures are not read.
+    pub signatures: Result<Vec<Vec<u8>>, String>,
 }
 
 /// Why the bytes of a plugin could not be read.

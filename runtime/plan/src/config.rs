@@ -23,7 +23,7 @@ pub use models::{ConfiguredModel, KeySource, ModelAccess, ModelEntry};
 pub use plugin::{ComponentSource, PluginEntry, RegistrySource};
 pub use recovery::{DiscardPattern, RecoverySetting};
 pub use run::{PARALLEL_MAX, RunSetting};
-pub use trust::{TrustKeySetting, TrustKeySource, TrustSetting};
+pub use trust::{LIST_TAG, ListSource, TrustKeySetting, TrustKeySource, TrustSetting};
 
 use crate::verify::Verify;
 use field::{Field, Fields, File, Place};

@@ -203,7 +203,8 @@ impl<'a> RuleFiles<'a> {
             return Err(problem(message, Some(help)));
         }
         self.admission.refuse_revoked(name, &inspection.digest)?;
-        let signer = self.admission.signer(name, &inspection, file)?;
+        let accepted = self.admission.signer(name, &inspection, file, self.lock.plugins.get(name))?;
+        let signer = accepted.map(|accepted| accepted.signer);
         let now = LockedPlugin { signer, ..LockedPlugin::for_rules(name, entry, &inspection) };
         self.lock.verify(&now).map_err(|mismatch| problem(mismatch.to_string(), Some(mismatch.help().to_owned())))?;
         Ok(AcceptedRule { name, entry, bytes, digest: inspection.digest })

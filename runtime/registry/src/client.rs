@@ -5,7 +5,7 @@
 use crate::artifact::{self, Annotations, ComponentInterface};
 use crate::body;
 use crate::credential::CredentialPlaces;
-use crate::error::{BLOB, Fault, RegistryError};
+use crate::error::{BLOB, Fault, RegistryError, Unreachable};
 use crate::exchange::{Exchange, Request, location, unexpected};
 use crate::origin;
 use crate::paging::List;
@@ -15,10 +15,14 @@ use crate::sha256::Sha256Digest;
 use oci_client::manifest::OCI_IMAGE_MEDIA_TYPE;
 use reqwest::{StatusCode, Url};
 use semver::Version;
+use std::time::{Duration, Instant};
 use tokio::runtime::{Builder, Runtime};
+use tokio::time::timeout;
 
 /// Path of the repository in requests that are about the whole registry.
 const NO_PATH: &str = "catalog";
+/// Maximum time of all requests of a client, if the caller sets no other deadline.
+pub const TIME_MAX: Duration = Duration::from_secs(30 * 60);
 /// Maximum number of redirects of a download.
 const DOWNLOAD_REDIRECTS_MAX: usize = 3;
 
@@ -27,6 +31,8 @@ pub struct Client {
     pub(crate) runtime: Runtime,
     exchange: Exchange,
     places: CredentialPlaces,
+    begin: Instant,
+    time_max: Duration,
 }
 
 /// A plugin that was pulled.
@@ -56,7 +62,25 @@ impl Client {
     pub fn new(places: CredentialPlaces) -> Result<Self, RegistryError> {
         let runtime = Builder::new_current_thread().enable_all().build();
         let runtime = runtime.map_err(|error| RegistryError::Tls(error.to_string()))?;
-        Ok(Self { runtime, exchange: Exchange::new()?, places })
+        Ok(Self { runtime, exchange: Exchange::new()?, places, begin: Instant::now(), time_max: TIME_MAX })
+    }
+
+    /// Limits the time of all requests together, beginning with `begin`. A registry that answers each request in time could otherwise
+    /// hold a command for days.
+    #[must_use]
+    pub fn within(self, begin: Instant, time_max: Duration) -> Self {
+        Self { begin, time_max, ..self }
+    }
+
+    /// Waits for requests to a host, as long as the time of this client is not over.
+    pub(crate) fn wait<T>(
+        &self,
+        host: impl ToString,
+        requests: impl Future<Output = Result<T, RegistryError>>,
+    ) -> Result<T, RegistryError> {
+        let left = self.time_max.saturating_sub(self.begin.elapsed());
+        let over = || RegistryError::unreachable(host, Unreachable::TimeOver(self.time_max));
+        self.runtime.block_on(async { timeout(left, requests).await.unwrap_or_else(|_| Err(over())) })
     }
 
     pub(crate) fn session<'a>(&'a self, repository: &'a Repository, right: Right) -> Session<'a> {
@@ -72,7 +96,7 @@ impl Client {
         let path = format!("{}/tags/list", repository.path());
         let list = List { path, field: "tags", what: "tags" };
         let mut session = self.session(repository, Right::Pull);
-        let tags = self.runtime.block_on(list.read(&mut session, &repository.to_string()))?;
+        let tags = self.wait(&repository.registry, list.read(&mut session, &repository.to_string()))?;
         let mut versions: Vec<Version> =
             tags.iter().filter_map(|tag| tag.parse::<Tag>().ok()).filter_map(|tag| tag.version()).collect();
         versions.sort_unstable_by(|one, other| other.cmp(one));
@@ -89,7 +113,7 @@ impl Client {
         let any = Repository::new(registry.clone(), NO_PATH)
             .map_err(|_| RegistryError::Address { address: registry.to_string(), reason: "it is no registry" })?;
         let mut session = self.session(&any, Right::Catalog);
-        let paths = match self.runtime.block_on(list.read(&mut session, &registry.to_string())) {
+        let paths = match self.wait(registry, list.read(&mut session, &registry.to_string())) {
             Err(RegistryError::Missing { .. } | RegistryError::Answer { fault: Fault::Status { .. }, .. }) => {
                 return Ok(None);
             }
@@ -105,7 +129,8 @@ impl Client {
     /// The registry cannot be used.
     pub fn digest(&self, reference: &Reference) -> Result<Option<Sha256Digest>, RegistryError> {
         let mut session = self.session(&reference.repository, Right::Pull);
-        let found = self.runtime.block_on(session.manifest_if_any(&name(reference)?, &reference.to_string()))?;
+        let (name, what) = (name(reference)?, reference.to_string());
+        let found = self.wait(&reference.repository.registry, session.manifest_if_any(&name, &what))?;
         Ok(found.map(|found| found.digest))
     }
 
@@ -117,7 +142,7 @@ impl Client {
     /// most `bytes_max` bytes.
     pub fn pull(&self, reference: &Reference, bytes_max: u64) -> Result<RegistryPlugin, RegistryError> {
         let mut session = self.session(&reference.repository, Right::Pull);
-        self.runtime.block_on(async {
+        self.wait(&reference.repository.registry, async {
             let found = session.manifest(&name(reference)?, &reference.to_string()).await?;
             let bytes = component(&mut session, &found, bytes_max).await?;
             Ok(RegistryPlugin { reference: Reference { digest: Some(found.digest), ..reference.clone() }, bytes })
@@ -139,7 +164,7 @@ impl Client {
     ) -> Result<PushResult, RegistryError> {
         let what = repository.at(tag.clone()).to_string();
         let mut session = self.session(repository, Right::Push);
-        self.runtime.block_on(async {
+        self.wait(&repository.registry, async {
             if let Some(found) = session.manifest_if_any(tag.as_str(), &what).await? {
                 let is_same = artifact::layer(&session.host(), &found)
                     .is_ok_and(|layer| layer.digest == Sha256Digest::hash(bytes));
@@ -171,7 +196,7 @@ impl Client {
         if !origin::is_allowed(&url) {
             return Err(refused("`http` is allowed only for this machine: write `https`"));
         }
-        self.runtime.block_on(async {
+        self.wait(origin::shown(&url), async {
             let mut response = self.exchange.send(&Request::get(url.clone()), None).await?;
             for _ in 0..DOWNLOAD_REDIRECTS_MAX {
                 let Some(to) = location(&response, &url).filter(|_| response.status().is_redirection()) else { break };

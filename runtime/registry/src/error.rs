@@ -6,6 +6,7 @@ use crate::credential::CredentialError;
 use crate::sha256::Sha256Digest;
 use std::fmt;
 use std::path::PathBuf;
+use std::time::Duration;
 
 /// Why a request to a registry has no result.
 #[derive(Debug, thiserror::Error)]
@@ -103,6 +104,9 @@ pub enum Unreachable {
         /// In this time.
         seconds: u64,
     },
+    /// The time of the whole command is over.
+    #[error("answers too slowly: the command may use registries for {} s", .0.as_secs_f64())]
+    TimeOver(Duration),
     /// The connection ended before the answer was complete.
     #[error("closed the connection before its answer was complete")]
     Cut,
@@ -198,6 +202,9 @@ pub enum Fault {
     /// The artifact is not a plugin.
     #[error("has something else than a plugin there: {0}")]
     NotAPlugin(String),
+    /// The artifact is not a document of the expected type.
+    #[error("has something else there: {0}")]
+    NotADocument(String),
     /// There is more than one program reads.
     #[error("lists more than {max} {what}")]
     TooMany {

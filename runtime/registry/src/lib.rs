@@ -9,6 +9,7 @@
 
 pub mod client;
 pub mod credential;
+pub mod document;
 pub mod error;
 #[cfg(any(test, feature = "fuzz"))]
 pub mod fuzz;

@@ -16,9 +16,9 @@ use oci_client::manifest::{
 use reqwest::StatusCode;
 
 /// Media type of an empty configuration.
-const EMPTY_MEDIA_TYPE: &str = "application/vnd.oci.empty.v1+json";
+pub(crate) const EMPTY_MEDIA_TYPE: &str = "application/vnd.oci.empty.v1+json";
 /// Content of an empty configuration.
-const EMPTY: &[u8] = b"{}";
+pub(crate) const EMPTY: &[u8] = b"{}";
 /// Maximum number of referrers of one type that are read.
 pub const REFERRERS_MAX: usize = 64;
 /// Maximum size of a referrer's content, in bytes.
@@ -64,7 +64,7 @@ impl Client {
         attachment: Attachment<'_>,
     ) -> Result<Sha256Digest, RegistryError> {
         let mut session = self.session(repository, Right::Push);
-        self.runtime.block_on(async {
+        self.wait(&repository.registry, async {
             let found = session.manifest(&subject.to_string(), &repository.to_string()).await?;
             let Attachment { artifact_type, bytes, annotations } = attachment;
             session.put_blob(EMPTY).await?;
@@ -103,7 +103,7 @@ impl Client {
         artifact_type: &str,
     ) -> Result<Vec<Referrer>, RegistryError> {
         let mut session = self.session(repository, Right::Pull);
-        self.runtime.block_on(async {
+        self.wait(&repository.registry, async {
             let listed = list(&mut session, subject).await?;
             let of_type = listed.iter().filter(|entry| entry.artifact_type.as_deref() == Some(artifact_type));
             let mut digests: Vec<Sha256Digest> = of_type.filter_map(|entry| entry.digest.parse().ok()).collect();

@@ -4,16 +4,18 @@
 
 use crate::key::SigningKey;
 use crate::plugin::{PluginIdentity, Signatures};
+use crate::provenance::ProvenanceFile;
 use crate::revocation::{REVOCATIONS_MAX, RevocationList};
 use crate::trust::{NamePattern, Trust, TrustedKey};
 
 /// The seed of the key that signed the files of the corpus.
 const SEED: [u8; 32] = [1; 32];
 
-/// Reads bytes as the signatures of a plugin, as a list of revocations and as a signed list.
+/// Reads bytes as the signatures of a plugin, as its provenance, as a list of revocations and as a signed list.
 ///
 /// # Panics
-/// Panics if the bytes are accepted as signatures of a plugin that the key did not sign, or if a list is longer than its bound.
+/// Panics if the bytes are accepted as signatures or as provenance of a plugin that the key did not sign, or if a list is longer than its
+/// bound.
 pub fn signatures(bytes: &[u8]) {
     let Some(key) = SigningKey::from_seed(&SEED) else { return };
     let plugins = vec![NamePattern::All];
@@ -31,6 +33,15 @@ pub fn signatures(bytes: &[u8]) {
     }
     if let Ok(read) = Signatures::read(bytes) {
         assert!(read.named_keys().count() <= crate::envelope::SIGNATURES_MAX);
+    }
+    if let Ok(read) = ProvenanceFile::read(bytes) {
+        let provenance = read.provenance();
+        assert!(
+            provenance
+                .is_ok_and(|found| !found.command.is_empty() && !found.output.split('/').any(|part| part == ".."))
+        );
+        let other = PluginIdentity::new("acme.review", Some("0.1.0".to_owned()), b"other");
+        assert!(trust.check_provenance(&other, &read).is_err());
     }
     if let Ok(list) = RevocationList::parse(bytes) {
         assert!(list.iter().count() <= REVOCATIONS_MAX);
@@ -54,6 +65,8 @@ mod tests {
         for name in ["one", "two"] {
             assert_eq!(Signatures::read(&file(name)).unwrap().verify(&plugin, [&key]).unwrap(), [0], "{name}");
         }
+        let provenance = ProvenanceFile::read(&file("provenance")).unwrap();
+        provenance.require_about(&plugin).unwrap();
         assert_eq!(RevocationList::parse(&file("list")).unwrap().iter().count(), 1);
     }
 

@@ -1,7 +1,7 @@
 //! Signatures: who vouches for a run or a plugin, and which plugins must not run any more.
 //!
 //! [`key`] has Ed25519 keys and [`envelope`] the DSSE envelopes of everything that is signed. [`plugin`] is the signature of a
-//! plugin. [`trust`] decides whether a plugin has the signature that the operator requires. [`revocation`] reads the lists of
+//! plugin, and [`provenance`] says how it was built. [`trust`] decides whether a plugin has the signature that the operator requires. [`revocation`] reads the lists of
 //! components that were revoked.
 //!
 //! All of it is a function of bytes: this crate opens no file and reads no clock.
@@ -14,5 +14,6 @@ pub mod envelope;
 pub mod fuzz;
 pub mod key;
 pub mod plugin;
+pub mod provenance;
 pub mod revocation;
 pub mod trust;

@@ -16,7 +16,7 @@ pub const FILE_SUFFIX: &str = ".sig.json";
 /// Maximum size of a file of signatures, in bytes.
 pub const FILE_BYTES_MAX: u64 = 64 << 10;
 
-const STATEMENT_TYPE: &str = "https://in-toto.io/Statement/v1";
+pub(crate) const STATEMENT_TYPE: &str = "https://in-toto.io/Statement/v1";
 /// The type of the predicate of a statement about a plugin.
 pub const PREDICATE_TYPE: &str = "glovebox:attestation/plugin/v1";
 
@@ -70,11 +70,27 @@ struct PluginSubject {
 /// Digests as in-toto writes them: hexadecimal digits without a prefix.
 #[derive(Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-struct SubjectDigests {
+pub(crate) struct SubjectDigests {
     /// SHA-256.
     sha256: String,
     /// BLAKE3, with which Glovebox names components.
     blake3: String,
+}
+
+impl SubjectDigests {
+    pub(crate) fn for_plugin(plugin: &PluginIdentity) -> Self {
+        Self { sha256: plugin.sha256.clone(), blake3: plugin.digest.hex() }
+    }
+
+    /// Compares the digests with those of a plugin. `same` compares the text in the statement with the one that was found.
+    pub(crate) fn require(
+        &self,
+        plugin: &PluginIdentity,
+        same: impl Fn(&'static str, &str, &str) -> Result<(), SignatureFault>,
+    ) -> Result<(), SignatureFault> {
+        same("BLAKE3 digest", &self.blake3, &plugin.digest.hex())?;
+        same("SHA-256 digest", &self.sha256, &plugin.sha256)
+    }
 }
 
 /// Name and version of a plugin.
@@ -110,6 +126,19 @@ pub enum SignatureFault {
         /// The value of this plugin.
         found: String,
     },
+    /// The file of provenance cannot be read.
+    #[error("its provenance cannot be read: {0}")]
+    Provenance(String),
+    /// The provenance is that of another plugin or other bytes.
+    #[error("the provenance is about another {field}: `{stated}`, and not `{found}`")]
+    OtherBuild {
+        /// What differs.
+        field: &'static str,
+        /// The value in the statement.
+        stated: String,
+        /// The value of this plugin.
+        found: String,
+    },
 }
 
 /// The signatures of one plugin. None of them was checked.
@@ -129,10 +158,7 @@ impl Signatures {
     pub fn sign(plugin: &PluginIdentity, keys: &[&SigningKey]) -> String {
         let statement = PluginStatement {
             statement_type: STATEMENT_TYPE.to_owned(),
-            subject: vec![PluginSubject {
-                name: plugin.name.clone(),
-                digest: SubjectDigests { sha256: plugin.sha256.clone(), blake3: plugin.digest.hex() },
-            }],
+            subject: vec![PluginSubject { name: plugin.name.clone(), digest: SubjectDigests::for_plugin(plugin) }],
             predicate_type: PREDICATE_TYPE.to_owned(),
             predicate: PluginPredicate { name: plugin.name.clone(), version: plugin.version.clone() },
         };
@@ -202,8 +228,7 @@ impl PluginStatement {
         same("version", &version(&self.predicate.version), &version(&plugin.version))?;
         for subject in &self.subject {
             same("plugin", &subject.name, &plugin.name)?;
-            same("BLAKE3 digest", &subject.digest.blake3, &plugin.digest.hex())?;
-            same("SHA-256 digest", &subject.digest.sha256, &plugin.sha256)?;
+            subject.digest.require(plugin, same)?;
         }
         Ok(())
     }

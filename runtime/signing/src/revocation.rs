@@ -3,6 +3,8 @@
 //! A list that cannot be read counts as one that revokes everything: otherwise, damaging a list would undo its revocations. The key
 //! of a signed list can revoke only components whose names it may sign. Its last day does not matter, because a revocation allows
 //! nothing.
+//!
+//! A list for other people has a number that grows with each change, so that whoever serves it cannot bring back an earlier one.
 
 use crate::envelope::{Broken, Envelope, PayloadType};
 use crate::key::SigningKey;
@@ -18,6 +20,8 @@ use std::sync::Arc;
 
 /// Maximum size of a list's file, in bytes.
 pub const FILE_BYTES_MAX: u64 = 8 << 20;
+/// The media type of a signed list in a registry.
+pub const LIST_MEDIA_TYPE: &str = "application/vnd.glovebox.revocations.signed.v1+json";
 /// Maximum number of revocations in a list.
 pub const REVOCATIONS_MAX: usize = 10_000;
 /// Maximum length of a reason, in characters.
@@ -32,6 +36,9 @@ const SCHEMA_VERSION: u32 = 1;
 pub struct RevocationFile {
     /// Version of this document.
     schema_version: u32,
+    /// The number of the list: each later list of the same author has a higher one. Absent in the list of a user.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    sequence: Option<u64>,
     /// The revocations, sorted by digest. At most 10,000.
     revoked: Vec<Revocation>,
 }
@@ -73,14 +80,31 @@ pub enum ListFault {
     /// The envelope of a signed list is damaged or changed.
     #[error("its signature is not valid: {0}")]
     Broken(#[from] Broken),
+    /// The list has no number.
+    #[error("it has no `sequence`, so that an earlier list could be brought back")]
+    NoSequence,
+    /// The list is an earlier one.
+    #[error("it is number {found}, and number {known} was fetched before: an earlier list was brought back")]
+    Older {
+        /// The number of the list.
+        found: u64,
+        /// The highest number that was seen.
+        known: u64,
+    },
+    /// Two lists have the same number.
+    #[error("it is number {0}, and another list with this number was fetched before")]
+    TwoLists(u64),
     /// No trusted key signed the list.
     #[error("none of the keys in `[trust]` signed it")]
     UnknownKeys,
 }
 
-/// A list of revocations. The default is empty.
+/// A list of revocations. The default is empty and has no number.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct RevocationList(BTreeMap<Digest, Revocation>);
+pub struct RevocationList {
+    revoked: BTreeMap<Digest, Revocation>,
+    sequence: Option<u64>,
+}
 
 /// A signed list, and the plugins that its keys may revoke.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -104,12 +128,12 @@ impl RevocationList {
         if file.revoked.len() > REVOCATIONS_MAX {
             return Err(ListFault::TooMany(file.revoked.len()));
         }
-        let mut list = Self::default();
+        let mut list = Self { sequence: file.sequence, ..Self::default() };
         for revocation in file.revoked {
             if !is_reason(&revocation.reason) {
                 return Err(ListFault::Reason(revocation.digest));
             }
-            if let Some(twice) = list.0.insert(revocation.digest, revocation) {
+            if let Some(twice) = list.revoked.insert(revocation.digest, revocation) {
                 return Err(ListFault::Twice(twice.digest));
             }
         }
@@ -130,9 +154,52 @@ impl RevocationList {
         Ok(SignedRevocations { list: Self::parse(payload)?, plugins })
     }
 
+    /// Reads a signed list without a check of its signatures. For a copy whose signatures were checked before it was written.
+    ///
+    /// # Errors
+    ///
+    /// The copy is damaged.
+    pub fn parse_unchecked(bytes: &[u8]) -> Result<Self, ListFault> {
+        if bytes.len() as u64 > FILE_BYTES_MAX {
+            return Err(ListFault::TooLong);
+        }
+        let read = Envelope::read(PayloadType::REVOCATIONS, bytes)?;
+        Self::parse(read.verify(std::iter::empty())?.0)
+    }
+
+    /// Returns the number of the list. `None` for the list of a user, and for one that was signed without a number.
+    pub fn sequence(&self) -> Option<u64> {
+        self.sequence
+    }
+
+    /// Gives the list the next number, after a change of a list for other people.
+    pub fn advance(&mut self) {
+        self.sequence = Some(self.sequence.unwrap_or_default().saturating_add(1));
+    }
+
+    /// Returns the number of revocations.
+    pub fn count(&self) -> usize {
+        self.revoked.len()
+    }
+
+    /// Refuses this list as the successor of an earlier one of the same place.
+    ///
+    /// # Errors
+    ///
+    /// This list has no number, a lower one, or the same one with other revocations.
+    pub fn require_successor_of(&self, earlier: Option<&Self>) -> Result<(), ListFault> {
+        let found = self.sequence.ok_or(ListFault::NoSequence)?;
+        match earlier.and_then(|earlier| Some((earlier.sequence?, earlier))) {
+            Some((known, _)) if found < known => Err(ListFault::Older { found, known }),
+            Some((known, earlier)) if found == known && earlier != self => Err(ListFault::TwoLists(found)),
+            _ => Ok(()),
+        }
+    }
+
     /// Returns the content of the list's file.
     pub fn to_json(&self) -> String {
-        let file = RevocationFile { schema_version: SCHEMA_VERSION, revoked: self.0.values().cloned().collect() };
+        let revoked = self.revoked.values().cloned().collect();
+        let file = RevocationFile { schema_version: SCHEMA_VERSION, sequence: self.sequence, revoked };
         serde_json::to_string_pretty(&file).expect("a list holds texts and numbers only") + "\n"
     }
 
@@ -147,32 +214,32 @@ impl RevocationList {
     ///
     /// Fails for a reason that could not be read again, and for a full list.
     pub fn add(&mut self, revocation: Revocation) -> Result<bool, ListFault> {
-        if self.0.contains_key(&revocation.digest) {
+        if self.revoked.contains_key(&revocation.digest) {
             return Ok(false);
         }
         if !is_reason(&revocation.reason) {
             return Err(ListFault::Reason(revocation.digest));
         }
-        if self.0.len() >= REVOCATIONS_MAX {
-            return Err(ListFault::TooMany(self.0.len() + 1));
+        if self.revoked.len() >= REVOCATIONS_MAX {
+            return Err(ListFault::TooMany(self.revoked.len() + 1));
         }
-        self.0.insert(revocation.digest, revocation);
+        self.revoked.insert(revocation.digest, revocation);
         Ok(true)
     }
 
     /// Removes a revocation, and returns it if there was one.
     pub fn remove(&mut self, digest: &Digest) -> Option<Revocation> {
-        self.0.remove(digest)
+        self.revoked.remove(digest)
     }
 
     /// Returns the revocation of a component.
     pub fn get(&self, digest: &Digest) -> Option<&Revocation> {
-        self.0.get(digest)
+        self.revoked.get(digest)
     }
 
     /// Returns all revocations, sorted by digest.
     pub fn iter(&self) -> impl Iterator<Item = &Revocation> {
-        self.0.values()
+        self.revoked.values()
     }
 }
 
@@ -187,12 +254,15 @@ pub struct RevocationSource {
     pub place: String,
     /// The list with the names to which it applies, or why it cannot be read.
     pub list: Result<SignedRevocations, String>,
+    /// True if the list is a copy that was fetched from a registry or an address.
+    pub is_fetched: bool,
 }
 
 impl RevocationSource {
     /// Creates the source of the user's own list, which applies to all plugins.
     pub fn own(place: String, list: Result<RevocationList, String>) -> Self {
-        Self { place, list: list.map(|list| SignedRevocations { list, plugins: vec![NamePattern::All] }) }
+        let list = list.map(|list| SignedRevocations { list, plugins: vec![NamePattern::All] });
+        Self { place, list, is_fetched: false }
     }
 }
 
@@ -216,6 +286,8 @@ pub enum Refused {
         fault: String,
         /// The file of the list.
         place: String,
+        /// True if the list is a copy that was fetched.
+        is_fetched: bool,
     },
 }
 
@@ -223,7 +295,7 @@ impl fmt::Display for Refused {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Revoked { reason, place } => write!(f, "it was revoked: {reason} (`{place}`)"),
-            Self::Unreadable { fault, place } => {
+            Self::Unreadable { fault, place, .. } => {
                 write!(f, "the list of revocations `{place}` cannot be read, so no component may run: {fault}")
             }
         }
@@ -237,6 +309,7 @@ impl Refused {
             Self::Revoked { .. } => {
                 "use another version of the plugin; see all revocations with `glovebox plugin revoke --list`"
             }
+            Self::Unreadable { is_fetched: true, .. } => "fetch the list with `glovebox plugin revocations --refresh`",
             Self::Unreadable { .. } => "restore the list from a backup; removing it takes back all its revocations",
         }
     }
@@ -246,6 +319,11 @@ impl Revocations {
     /// Creates the set of these lists.
     pub fn new(sources: impl IntoIterator<Item = Arc<RevocationSource>>) -> Self {
         Self(sources.into_iter().collect())
+    }
+
+    /// Returns all lists.
+    pub fn sources(&self) -> impl Iterator<Item = &RevocationSource> {
+        self.0.iter().map(Arc::as_ref)
     }
 
     /// Returns why a component must not run. `None` if it may run.
@@ -259,7 +337,7 @@ impl Revocations {
         let unreadable = || {
             self.0.iter().find_map(|source| {
                 let fault = source.list.as_ref().err()?.clone();
-                Some(Refused::Unreadable { fault, place: place(source) })
+                Some(Refused::Unreadable { fault, place: place(source), is_fetched: source.is_fetched })
             })
         };
         revoked.or_else(unreadable)
@@ -309,6 +387,23 @@ mod tests {
     }
 
     #[test]
+    fn an_earlier_list_is_no_successor() {
+        let numbered = |sequence: Option<u64>, bytes: &[u8]| RevocationList { sequence, ..list(bytes) };
+        let mut advanced = list(&[1]);
+        advanced.advance();
+        advanced.advance();
+        assert_eq!(RevocationList::parse(advanced.to_json().as_bytes()).unwrap().sequence(), Some(2));
+        let known = numbered(Some(5), &[1, 2]);
+        let check = |next: RevocationList| next.require_successor_of(Some(&known));
+        assert!(check(numbered(Some(6), &[])).is_ok() && check(known.clone()).is_ok());
+        assert!(matches!(check(numbered(Some(4), &[1, 2])), Err(ListFault::Older { found: 4, known: 5 })));
+        assert!(matches!(check(numbered(Some(5), &[1])), Err(ListFault::TwoLists(5))));
+        assert!(matches!(check(numbered(None, &[1, 2])), Err(ListFault::NoSequence)));
+        assert!(matches!(numbered(None, &[]).require_successor_of(None), Err(ListFault::NoSequence)));
+        assert!(numbered(Some(1), &[]).require_successor_of(None).is_ok());
+    }
+
+    #[test]
     fn lists_of_another_form_are_refused() {
         let check = |text: &str, expected: &str| {
             let fault = RevocationList::parse(text.as_bytes()).unwrap_err().to_string();
@@ -336,7 +431,7 @@ mod tests {
         let text = list(&[1]).sign(&key(1));
         let read = |trust: &Trust| RevocationList::parse_signed(text.as_bytes(), trust);
         let below = read(&trust(NamePattern::Below("acme.".to_owned()))).unwrap();
-        let source = Arc::new(RevocationSource { place: "list".to_owned(), list: Ok(below) });
+        let source = Arc::new(RevocationSource { place: "list".to_owned(), list: Ok(below), is_fetched: false });
         let all = Revocations::new([source]);
         let (known, other) = (Digest::from_bytes([1; 32]), Digest::from_bytes([2; 32]));
         assert!(matches!(all.find("acme.x", &known), Some(Refused::Revoked { reason, .. }) if reason == "it leaks"));

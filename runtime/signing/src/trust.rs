@@ -6,6 +6,7 @@
 
 use crate::key::{KeyId, PublicKey};
 use crate::plugin::{PluginIdentity, SignatureFault, Signatures};
+use crate::provenance::ProvenanceFile;
 use glovebox_names::visible::is_deceptive;
 use jiff::civil::Date;
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
@@ -113,6 +114,15 @@ pub struct Signer {
     pub key: KeyId,
     /// The name that the operator gave it.
     pub name: String,
+}
+
+/// A file of signatures that counts, of several.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct AcceptedSignature {
+    /// The key that signed.
+    pub signer: Signer,
+    /// The position of the file.
+    pub at: usize,
 }
 
 /// A text that does not name a signer.
@@ -271,18 +281,64 @@ impl Trust {
         let fault = |fault| TrustFault::Fault { name: name(), fault };
         let read = Signatures::read(signatures).map_err(fault)?;
         let signed = read.verify(plugin, self.keys.iter().map(|key| &key.key)).map_err(fault)?;
-        let signed: Vec<&TrustedKey> = signed.into_iter().map(|at| &self.keys[at]).collect();
+        self.judge(plugin, &signed, read.named_keys()).map(Some)
+    }
+
+    /// As [`Trust::check`], for several files of signatures, of which one that counts is enough. Of several that count, that of
+    /// `preferred` is returned, else that of the key that is first in the file of keys.
+    pub fn check_any(
+        &self,
+        plugin: &PluginIdentity,
+        files: &[Vec<u8>],
+        preferred: Option<&KeyId>,
+    ) -> Result<Option<AcceptedSignature>, TrustFault> {
+        if files.is_empty() {
+            return self.check(plugin, None).map(|_| None);
+        }
+        let (mut found, mut refused): (Vec<AcceptedSignature>, Option<TrustFault>) = Default::default();
+        for (at, file) in files.iter().enumerate() {
+            match self.check(plugin, Some(file)) {
+                Ok(signer) => found.extend(signer.map(|signer| AcceptedSignature { signer, at })),
+                Err(fault) => refused = Some(fault),
+            }
+        }
+        let place = |signer: &Signer| self.keys.iter().position(|key| key.key.id() == signer.key);
+        let best = found.into_iter().min_by_key(|one| (Some(&one.signer.key) != preferred, place(&one.signer)));
+        match (best, refused) {
+            (None, Some(fault)) => Err(fault),
+            (best, _) => Ok(best),
+        }
+    }
+
+    /// Returns the key that signed the provenance of a plugin. The same keys count as for the plugin itself.
+    ///
+    /// # Errors
+    ///
+    /// The provenance is about another plugin, or no key that counts signed it.
+    pub fn check_provenance(&self, plugin: &PluginIdentity, file: &ProvenanceFile) -> Result<Signer, TrustFault> {
+        let fault = |fault| TrustFault::Fault { name: plugin.name.clone(), fault };
+        let signed = file.verify(plugin, self.keys.iter().map(|key| &key.key)).map_err(fault)?;
+        self.judge(plugin, &signed, file.named_keys())
+    }
+
+    /// Returns the first of the keys with these positions that may sign the plugin now.
+    fn judge<'n>(
+        &self,
+        plugin: &PluginIdentity,
+        signed: &[usize],
+        named: impl Iterator<Item = &'n str>,
+    ) -> Result<Signer, TrustFault> {
+        let name = || plugin.name.clone();
+        let signed: Vec<&TrustedKey> = signed.iter().map(|at| &self.keys[*at]).collect();
         let covering = signed.iter().find(|key| key.covers(&plugin.name) && !self.is_over(key));
         if let Some(key) = covering {
-            return Ok(Some(Signer { key: key.key.id(), name: key.name.clone() }));
+            return Ok(Signer { key: key.key.id(), name: key.name.clone() });
         }
         let expired = signed.iter().find(|key| key.covers(&plugin.name)).and_then(|key| Some((key, key.not_after?)));
         Err(match (expired, signed.first()) {
             (Some((key, not_after)), _) => TrustFault::Expired { name: name(), key: key.name.clone(), not_after },
             (None, Some(key)) => TrustFault::NotCovered { name: name(), key: key.name.clone() },
-            (None, None) => {
-                TrustFault::UnknownKeys { name: name(), keys: read.named_keys().map(str::to_owned).collect() }
-            }
+            (None, None) => TrustFault::UnknownKeys { name: name(), keys: named.map(str::to_owned).collect() },
         })
     }
 

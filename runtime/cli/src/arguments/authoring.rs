@@ -4,6 +4,9 @@ use crate::plugin_language::{Language, World};
 use clap::Args;
 use std::path::PathBuf;
 
+/// Maximum length of the name of a builder, in bytes.
+const BUILDER_BYTES_MAX: usize = 200;
+
 /// `glovebox plugin new`.
 #[derive(Debug, Args)]
 pub struct NewPluginArguments {
@@ -26,6 +29,30 @@ pub struct BuildPluginArguments {
     /// The project, a folder with a plugin.toml
     #[arg(value_name = "DIR", default_value = ".")]
     pub folder: PathBuf,
+    /// Who builds, for the provenance: a URI, such as that of a CI workflow; default: `glovebox:builder/local`
+    #[arg(long, value_name = "URI", value_parser = builder)]
+    pub builder: Option<String>,
+}
+
+fn builder(text: &str) -> Result<String, String> {
+    let is_uri = text.split_once(':').is_some_and(|(scheme, rest)| !scheme.is_empty() && !rest.is_empty());
+    let is_visible = text.len() <= BUILDER_BYTES_MAX && text.bytes().all(|byte| byte.is_ascii_graphic());
+    let expected = format!("a URI of at most {BUILDER_BYTES_MAX} visible ASCII characters is expected");
+    if is_uri && is_visible { Ok(text.to_owned()) } else { Err(expected) }
+}
+
+/// `glovebox plugin rebuild`.
+#[derive(Debug, Args)]
+pub struct RebuildArguments {
+    /// The component: a file, or the name of a plugin of the project in the current folder
+    #[arg(value_name = "FILE|NAME")]
+    pub plugin: PathBuf,
+    /// A repository with the source; default: the address in the provenance
+    #[arg(long, value_name = "DIR")]
+    pub source: Option<PathBuf>,
+    /// Agree to run the printed build command, with your rights and in no sandbox; without it, nothing is run and the exit code is 6
+    #[arg(long)]
+    pub accept: bool,
 }
 
 /// `glovebox plugin dev`.

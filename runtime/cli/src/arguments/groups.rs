@@ -23,9 +23,9 @@ const GROUPS: &Groups = &[
 
 /// The groups of `glovebox plugin`, in the order in which an author and then a user of a plugin need them.
 const PLUGIN_GROUPS: &Groups = &[
-    ("Write and publish", &["new", "build", "dev", "test", "push", "wit", "embed-manifest"]),
+    ("Write and publish", &["new", "build", "rebuild", "dev", "test", "push", "wit", "embed-manifest"]),
     ("Find and use", &["search", "inspect", "add", "lock", "ls", "rehearse", "outdated", "update", "pull", "remove"]),
-    ("Sign and trust", &["keygen", "sign", "verify", "revoke"]),
+    ("Sign and trust", &["keygen", "sign", "verify", "revoke", "revocations"]),
 ];
 
 /// Returns the tree of commands, with help that lists them in groups.

@@ -1,8 +1,10 @@
 //! The command line of `glovebox plugin`, as one table.
 
 use super::ProjectArguments;
-use super::authoring::{BuildPluginArguments, DevPluginArguments, EmbedArguments, NewPluginArguments, WitArguments};
-use super::signing::{KeygenArguments, RevokeArguments, SignArguments, VerifyPluginArguments};
+use super::authoring::{
+    BuildPluginArguments, DevPluginArguments, EmbedArguments, NewPluginArguments, RebuildArguments, WitArguments,
+};
+use super::signing::{KeygenArguments, RevocationsArguments, RevokeArguments, SignArguments, VerifyPluginArguments};
 use clap::{Args, Subcommand};
 use glovebox_record::Digest;
 use semver::Version;
@@ -16,6 +18,8 @@ pub enum PluginCommand {
     New(NewPluginArguments),
     /// Build a plugin's project, and write component, manifest and digest to its folder dist
     Build(BuildPluginArguments),
+    /// Build a component again from the source of its provenance, and compare the bytes
+    Rebuild(RebuildArguments),
     /// Build a plugin's project and run its cases, again after every change
     Dev(DevPluginArguments),
     /// Call a component with ordinary, odd and hostile inputs, and check what it does; needs no project
@@ -56,13 +60,16 @@ pub enum PluginCommand {
     Verify(VerifyPluginArguments),
     /// Stop a component, also in runs under way, and never run it again
     Revoke(RevokeArguments),
+    /// Show the lists of revocations of the project, and fetch those that are in registries with --refresh
+    Revocations(RevocationsArguments),
 }
 
 /// `glovebox plugin inspect`.
 #[derive(Debug, Args)]
 pub struct InspectArguments {
-    /// The component
-    pub file: PathBuf,
+    /// The component: a file, or the name of a plugin of the project in the current folder
+    #[arg(value_name = "FILE|NAME")]
+    pub plugin: PathBuf,
     /// List every import, also the interfaces of WASI that every component has
     #[arg(long)]
     pub all: bool,

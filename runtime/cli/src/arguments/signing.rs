@@ -50,6 +50,20 @@ pub struct VerifyPluginArguments {
     pub json: bool,
 }
 
+/// `glovebox plugin revocations`.
+#[derive(Debug, Args)]
+pub struct RevocationsArguments {
+    /// Fetch the lists that `[trust]` names in registries and at addresses
+    #[arg(long)]
+    pub refresh: bool,
+    /// The project
+    #[arg(long, value_name = "D", default_value = ".")]
+    pub workdir: PathBuf,
+    /// Print one JSON document
+    #[arg(long)]
+    pub json: bool,
+}
+
 /// `glovebox plugin revoke`.
 #[derive(Debug, Args)]
 #[command(group(ArgGroup::new("what").required(true).args(["component", "list", "undo"])))]
@@ -69,6 +83,9 @@ pub struct RevokeArguments {
     /// Change this signed list for other people instead of your own list
     #[arg(long, value_name = "FILE", requires = "key", conflicts_with = "list")]
     pub publish: Option<PathBuf>,
+    /// Also publish the signed list in a registry: `HOST/PATH` or `HOST/PATH:TAG`, by default the tag `latest`
+    #[arg(long, value_name = "REFERENCE", requires = "publish")]
+    pub push: Option<String>,
     /// The private key (PEM) that signs the list
     #[arg(long, value_name = "KEY", requires = "publish")]
     pub key: Option<PathBuf>,

@@ -4,6 +4,7 @@ use super::project_file::Build;
 use crate::drive;
 use crate::exit::{Exit, Stop};
 use crate::plugin_language::Language;
+use crate::replaced_file;
 use crate::terminal::visible;
 use rustix::process::{Pid, Signal, kill_process};
 use std::env;
@@ -31,7 +32,7 @@ pub fn build(folder: &Path, build: &Build, language: Language) -> Result<(), Sto
     };
     let output = io::stderr().as_fd().try_clone_to_owned().map_err(|error| Stop::io("open standard error", &error))?;
     if let Some(parent) = folder.join(build.output.as_str()).parent() {
-        std::fs::create_dir_all(parent).map_err(|error| Stop::io(format!("create `{}`", parent.display()), &error))?;
+        replaced_file::create_folder_below(folder, parent)?;
     }
     let mut command = Command::new(&program);
     command.args(arguments).current_dir(folder).env("PATH", &path).stdin(Stdio::null()).stdout(output);
@@ -100,7 +101,7 @@ pub fn run_to_end(child: Child) -> Result<Output, Stop> {
 }
 
 /// Returns the search path of the build: the project's own programs, then those of the author.
-fn search_path(folder: &Path) -> OsString {
+pub fn search_path(folder: &Path) -> OsString {
     let folder = std::path::absolute(folder).unwrap_or_else(|_| folder.to_owned());
     let own = LOCAL.iter().map(|local| folder.join(local));
     let author = env::var_os("PATH").unwrap_or_default();

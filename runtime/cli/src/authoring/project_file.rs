@@ -25,7 +25,7 @@ pub const PROJECT_FILE: &str = "plugin.toml";
 const VERSION_BYTES_MAX: usize = 64;
 
 /// The folder of a project with the built components.
-const DIST: &str = "dist";
+pub const DIST: &str = "dist";
 /// The fields of the file.
 const FIELDS: &[&str] = &[
     "name",

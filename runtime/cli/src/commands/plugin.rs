@@ -3,21 +3,28 @@
 pub mod add;
 mod compatibility;
 mod editing;
+mod folder_lock;
 pub mod list;
 pub mod lock;
 mod now;
 pub mod outdated;
+mod provenance;
 pub mod pull;
 pub mod push;
+pub mod rebuild;
 mod registries;
 pub mod rehearse;
 pub mod remove;
+pub mod revocations;
 pub mod revoke;
 pub mod search;
 pub mod signature;
 mod source;
+pub mod standing;
+mod subject;
 pub mod test;
 pub mod update;
+mod vouched;
 
 use crate::arguments::InspectArguments;
 use crate::exit::{CommandResult, Exit, Stop};
@@ -25,11 +32,11 @@ use crate::prepare;
 use crate::terminal::{self, inspection, visible};
 use glovebox_host::component::LoadError;
 use glovebox_host::inspect::Inspection;
-use glovebox_plan::config::Config;
 use glovebox_plan::prepare::source::read_component;
 use serde::Serialize;
-use signature::Standing;
+use standing::Standing;
 use std::path::Path;
+use subject::Subject;
 
 pub use now::refuse_differences;
 
@@ -44,12 +51,12 @@ struct InspectedComponent<'a> {
 
 /// Prints what a component's bytes contain, without executing them.
 pub fn inspect(arguments: &InspectArguments) -> CommandResult {
-    let found = read(&arguments.file, Config::default().component_bytes(""))?;
-    let standing = Standing::read(&arguments.file, &found)?;
+    let found = Subject::read(&arguments.plugin)?;
+    let standing = Standing::new(&found);
     if arguments.json {
-        terminal::print_json(&InspectedComponent { inspection: &found, standing: &standing })?;
+        terminal::print_json(&InspectedComponent { inspection: &found.inspection, standing: &standing })?;
     } else {
-        terminal::print(inspection::render(&found, arguments.all));
+        terminal::print(inspection::render(&found.inspection, arguments.all));
         terminal::print(standing.render());
     }
     Ok(Exit::Ok)
@@ -60,10 +67,6 @@ pub fn component_of(workdir: &Path, name: &str) -> Result<Inspection, Stop> {
     let project = prepare::read_project(workdir, None)?;
     let entry = project.config.plugins.get(name).ok_or_else(|| now::unknown(name))?;
     Ok(now::ConfigEntry::plugin(name, entry).read(&project)?.inspection)
-}
-
-fn read(file: &Path, bytes_max: u64) -> Result<Inspection, Stop> {
-    inspect_bytes(&shown(file), &read_bytes(file, bytes_max)?)
 }
 
 fn read_bytes(file: &Path, bytes_max: u64) -> Result<Vec<u8>, Stop> {

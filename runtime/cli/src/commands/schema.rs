@@ -54,6 +54,8 @@ const PUBLISHED: &[Published] = published! {
     "plugin-inspect": "`glovebox plugin inspect --json`",
     "plugin-lock": "`glovebox plugin lock --json`",
     "plugin-outdated": "`glovebox plugin outdated --json`",
+    "plugin-provenance": "the statement about how a plugin was built",
+    "plugin-revocations": "`glovebox plugin revocations --json`",
     "plugin-stage": "a stage file of `glovebox plugin test --input` and `--cases`",
     "plugin-statement": "the statement in the signatures of a plugin",
     "plugin-test": "`glovebox plugin test --json`",

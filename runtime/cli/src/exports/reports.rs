@@ -9,6 +9,7 @@ mod sarif;
 
 use crate::arguments::ReportArguments;
 use crate::exit::{CommandResult, Exit, Stop};
+use crate::replaced_file;
 use crate::runs::RunFolder;
 use crate::runs::journal;
 use crate::runs::recorded;
@@ -19,8 +20,6 @@ use glovebox_journal::reading::ReadRecords;
 use glovebox_plan::prepare::source::CheckedPipeline;
 use glovebox_record::{AttemptId, Failure, NoProof, NodeId, Status};
 use glovebox_state::evidence::{CommandEvidence, Proof, RunSummary};
-use std::fs::{self, OpenOptions};
-use std::io::Write;
 use std::path::Path;
 
 /// The facts of a run from which all reports are written.
@@ -91,18 +90,15 @@ pub fn write(arguments: &ReportArguments, run: &RunFolder) -> Result<(), Stop> {
         return Ok(());
     }
     let report = Report::read(run)?;
-    let failed =
-        |file: &Path, error: std::io::Error| Stop::io(format!("write the report `{}`", file.display()), &error);
+    // A stage of the run could have made a link at the path of a report.
     if let Some(file) = &arguments.junit {
-        fs::write(file, junit::render(&report)?).map_err(|error| failed(file, error))?;
+        replaced_file::put(file, junit::render(&report)?)?;
     }
     if let Some(file) = &arguments.sarif {
-        fs::write(file, sarif::render(&report)?).map_err(|error| failed(file, error))?;
+        replaced_file::put(file, sarif::render(&report)?)?;
     }
     if let Some(file) = &arguments.job_summary {
-        let opened = OpenOptions::new().create(true).append(true).open(file);
-        let written = opened.and_then(|mut file| file.write_all(job_summary::render(&report).as_bytes()));
-        written.map_err(|error| failed(file, error))?;
+        replaced_file::append(file, job_summary::render(&report).as_bytes())?;
     }
     Ok(())
 }

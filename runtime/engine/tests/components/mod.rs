@@ -52,7 +52,7 @@ pub(crate) fn catalog(plugins: &[(&str, Arc<[u8]>)]) -> Catalog {
     catalog.builtins.insert("codergen".to_owned(), component("asks-model", "codergen", CODERGEN).to_vec().into());
     catalog.builtins.insert("tool".to_owned(), component("runs-command", "tool", TOOL).to_vec().into());
     for (name, bytes) in plugins {
-        let file = PluginFile { path: "p.wasm".to_owned(), bytes: Ok(Arc::clone(bytes)), signatures: Ok(None) };
+        let file = PluginFile { path: "p.wasm".to_owned(), bytes: Ok(Arc::clone(bytes)), signatures: Ok(Vec::new()) };
         catalog.plugins.insert((*name).to_owned(), file);
     }
     catalog

@@ -4,13 +4,20 @@
 
 use super::field::{Field, Fields};
 use super::is_plugin_name;
+use glovebox_names::visible::{self, is_deceptive};
+use glovebox_record::LimitUnit;
+use glovebox_registry::reference::Reference;
 use glovebox_signing::key::PublicKey;
 use glovebox_signing::trust::{KEY_NAME_CHARS_MAX, KEYS_MAX, NamePattern, Require, is_key_name};
 use jiff::civil::Date;
+use std::fmt;
 use std::ops::Range;
+use std::time::Duration;
 
 /// Maximum number of lists of revocations. Each of them is looked at before each call of a component.
 const LISTS_MAX: usize = 16;
+/// The tag of a list in a registry, if none is named.
+pub const LIST_TAG: &str = "latest";
 const KEY_HELP: &str =
     "add `key = \"ed25519:…\"`, the line that `glovebox plugin keygen` prints, or `path = \"keys/acme.pub\"`";
 const NAME_HELP: &str = "add `name = \"acme 2026\"`, a name that you recognize";
@@ -23,8 +30,51 @@ pub struct TrustSetting {
     pub require: Require,
     /// The keys, in the order of the file.
     pub keys: Vec<TrustKeySetting>,
-    /// Paths of signed lists of revocations, relative to `glovebox.toml`, with their byte ranges.
-    pub revocations: Vec<(String, Range<usize>)>,
+    /// Signed lists of revocations.
+    pub revocations: Vec<ListSource>,
+    /// Maximum time since a list was fetched. `None` if a fetched list does not become too old.
+    pub revocations_age_max: Option<Duration>,
+}
+
+/// Where a signed list of revocations is.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum ListSource {
+    /// In a file at this path, relative to `glovebox.toml`.
+    File(String),
+    /// In a registry. The reference has a tag and no digest.
+    Registry(Box<Reference>),
+    /// At an address with `https`, or with `http` on this machine.
+    Address(String),
+}
+
+impl ListSource {
+    /// Reads a path, a reference that begins with `oci://`, or an address.
+    fn parse(text: &str) -> Result<Self, &'static str> {
+        if text.is_empty() || text.contains('\0') || text.chars().any(is_deceptive) {
+            return Err("the path of a file, `oci://HOST/PATH` or `https://…` is expected");
+        }
+        if let Some(reference) = text.strip_prefix("oci://") {
+            let expected = "`oci://HOST/PATH` or `oci://HOST/PATH:TAG` is expected, without a digest: a list changes";
+            let reference: Reference = reference.parse().map_err(|_| expected)?;
+            let reference = Reference { tag: reference.tag.clone().or_else(|| LIST_TAG.parse().ok()), ..reference };
+            return if reference.digest.is_none() { Ok(Self::Registry(Box::new(reference))) } else { Err(expected) };
+        }
+        match text.split_once("://") {
+            None => Ok(Self::File(text.to_owned())),
+            Some(("https" | "http", _)) => Ok(Self::Address(text.to_owned())),
+            Some(_) => Err("only `oci://` and `https://` are fetched"),
+        }
+    }
+}
+
+impl fmt::Display for ListSource {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::File(path) => f.write_str(path),
+            Self::Registry(reference) => write!(f, "oci://{reference}"),
+            Self::Address(address) => f.write_str(address),
+        }
+    }
 }
 
 /// One `[[trust.key]]`.
@@ -60,8 +110,14 @@ pub(super) fn parse(fields: &mut Fields<'_>, table: &Field<'_, '_>) -> TrustSett
             "require" => setting.require = require(fields, &field),
             "key" => setting.keys = keys(fields, &field),
             "revocations" => setting.revocations = lists(fields, &field),
-            _ => fields.unknown(&field, &["require", "key", "revocations"]),
+            "revocations_age_max" => setting.revocations_age_max = age(fields, &field),
+            _ => fields.unknown(&field, &["require", "key", "revocations", "revocations_age_max"]),
         }
+    }
+    let is_fetched = |list: &ListSource| !matches!(list, ListSource::File(_));
+    if setting.revocations_age_max.is_some() && !setting.revocations.iter().any(is_fetched) {
+        let message = "`trust.revocations_age_max` limits nothing: `revocations` names no list that is fetched";
+        fields.value_problem(table.at_key(), message.to_owned());
     }
     if !has_keys && (setting.require == Require::Signed || !setting.revocations.is_empty()) {
         fields.missing(
@@ -184,7 +240,17 @@ fn last_day(fields: &mut Fields<'_>, field: &Field<'_, '_>) -> Option<Date> {
     day
 }
 
-fn lists(fields: &mut Fields<'_>, field: &Field<'_, '_>) -> Vec<(String, Range<usize>)> {
+/// Reads how old a list may become.
+fn age(fields: &mut Fields<'_>, field: &Field<'_, '_>) -> Option<Duration> {
+    let text = field.value.as_str().unwrap_or_default();
+    let found = LimitUnit::Milliseconds.parse(text).filter(|milliseconds| *milliseconds > 0);
+    if found.is_none() {
+        fields.value_problem(field.at_value(), format!("`{field}` must be a time, such as `\"7d\"` or `\"12h\"`"));
+    }
+    found.map(Duration::from_millis)
+}
+
+fn lists(fields: &mut Fields<'_>, field: &Field<'_, '_>) -> Vec<ListSource> {
     let texts = fields.texts(field);
     if texts.len() > LISTS_MAX {
         let message = format!("`{field}` has {} lists, at most {LISTS_MAX} are expected", texts.len());
@@ -192,13 +258,11 @@ fn lists(fields: &mut Fields<'_>, field: &Field<'_, '_>) -> Vec<(String, Range<u
     }
     let mut found = Vec::new();
     for (text, place) in texts {
-        if text.is_empty() || text.contains('\0') || text.contains("://") {
-            let message = format!(
-                "`{field}` contains `{text}`: the path of a file is expected, which another program may update"
-            );
-            fields.value_problem(place, message);
-        } else {
-            found.push((text, place.span));
+        match ListSource::parse(&text) {
+            Ok(source) => found.push(source),
+            Err(expected) => {
+                fields.value_problem(place, format!("`{field}` contains `{}`: {expected}", visible::line(&text)));
+            }
         }
     }
     found
@@ -235,13 +299,29 @@ mod tests {
             public(1)
         );
         let trust = Config::parse(&text, "glovebox.toml").expect("config").trust.expect("a table");
-        assert_eq!((trust.require, trust.revocations[0].0.as_str()), (Require::Signed, "revoked.json"));
+        assert_eq!(
+            (trust.require, &trust.revocations[0]),
+            (Require::Signed, &ListSource::File("revoked.json".to_owned()))
+        );
         assert_eq!(trust.keys[0].source, TrustKeySource::Key(public(1)));
         assert_eq!(trust.keys[0].plugins.iter().map(ToString::to_string).collect::<Vec<_>>(), ["acme.*", "zeta.lint"]);
         let days: Vec<_> = trust.keys.iter().map(|key| key.not_after.map(|day| day.to_string())).collect();
         assert_eq!(days, [Some("2027-01-01".to_owned()), Some("2026-06-30".to_owned())]);
         assert_eq!(trust.keys[1].source, TrustKeySource::File("keys/old.pub".to_owned()));
         assert_eq!(Config::parse("", "x").expect("config").trust, None);
+    }
+
+    #[test]
+    fn a_list_is_a_file_or_is_fetched() {
+        let text = "[trust]\nkey = []\nrevocations_age_max = \"2d\"\n\
+                    revocations = [\"a/b.json\", \"oci://a.example/acme/list\", \"oci://a.example/x:v1\", \"https://a.example/l\"]\n";
+        let trust = Config::parse(text, "glovebox.toml").expect("config").trust.expect("a table");
+        let shown: Vec<String> = trust.revocations.iter().map(ToString::to_string).collect();
+        assert_eq!(
+            shown,
+            ["a/b.json", "oci://a.example/acme/list:latest", "oci://a.example/x:v1", "https://a.example/l"]
+        );
+        assert_eq!(trust.revocations_age_max, Some(Duration::from_secs(2 * 24 * 60 * 60)));
     }
 
     #[test]
@@ -283,7 +363,23 @@ mod tests {
         check("[trust]\nkey = {}", "trust.key", "an array of tables is expected");
         check("[trust]\nkey = [1]", "trust.key[1]", "a table is expected");
         check("trust = 1", "trust", "a table is expected");
-        check("[trust]\nkey = []\nrevocations = [\"https://x.example/l\"]", "trust.revocations", "the path of a file");
+        let list = |text: &str, part: &str| {
+            check(&format!("[trust]\nkey = []\nrevocations = [\"{text}\"]"), "trust.revocations", part);
+        };
+        list("", "the path of a file");
+        list("ftp://x.example/l", "only `oci://` and `https://`");
+        list("oci://acme/x", "`oci://HOST/PATH`");
+        list(&format!("oci://a.example/x@sha256:{}", "0".repeat(64)), "without a digest");
+        let age = |text: &str, part: &str| {
+            let lists = "revocations = [\"https://x.example/l\"]";
+            check(
+                &format!("[trust]\nkey = []\n{lists}\nrevocations_age_max = {text}"),
+                "trust.revocations_age_max",
+                part,
+            );
+        };
+        ["\"soon\"", "7", "\"0d\"", "\"-1d\"", "\"\""].iter().for_each(|text| age(text, "must be a time"));
+        check("[trust]\nkey = []\nrevocations_age_max = \"7d\"", "trust", "limits nothing");
         let many = format!("[trust]\nkey = []\nrevocations = [{}]", "\"a\",".repeat(17));
         check(&many, "trust.revocations", "17 lists");
         check(&format!("[trust]\nkey = [{}]", "{},".repeat(65)), "trust.key", "65 keys");

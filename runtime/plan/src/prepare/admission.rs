@@ -12,13 +12,14 @@ use super::findings::Findings;
 use super::folders::data_dir;
 use super::refusal::Refusal;
 use super::source::read_text;
-use crate::config::{CONFIG_FILE_NAME, TrustKeySetting, TrustKeySource, TrustSetting};
+use crate::config::{CONFIG_FILE_NAME, ListSource, TrustKeySetting, TrustKeySource, TrustSetting};
 use glovebox_names::visible;
 use glovebox_pipeline::diagnostic::Diagnostic;
 use glovebox_pipeline::span::Span;
 use glovebox_record::Digest;
 use glovebox_signing::key::PublicKey;
 use glovebox_signing::plugin::{FILE_BYTES_MAX, FILE_SUFFIX};
+use glovebox_signing::provenance;
 use glovebox_signing::revocation::{self, Refused, RevocationList, RevocationSource, Revocations};
 use glovebox_signing::trust::{Trust, TrustedKey};
 use glovebox_workspace::regular_file::{self, Links};
@@ -29,15 +30,26 @@ use std::io::ErrorKind;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 
 /// The name of the user's list of revocations.
 pub const REVOCATIONS_FILE: &str = "revocations.json";
+/// The folder of the lists that were fetched, in the folder for data.
+const FETCHED_LISTS: &str = "revocation-lists";
+/// Number of hexadecimal digits of the name of a fetched list.
+const LIST_NAME_DIGITS: usize = 32;
 /// Maximum size of a file with a public key, in bytes.
 const KEY_BYTES_MAX: u64 = 64 << 10;
 
 /// Returns the user's list of revocations. `None` if the user has no data folder.
 pub fn own_list() -> Option<PathBuf> {
     data_dir().map(|folder| folder.join(REVOCATIONS_FILE))
+}
+
+/// Returns the file with the copy of a list that is fetched. `None` if the user has no data folder.
+pub fn fetched_list(source: &ListSource) -> Option<PathBuf> {
+    let name = Digest::hash(source.to_string().as_bytes()).hex();
+    data_dir().map(|folder| folder.join(FETCHED_LISTS).join(format!("{}.json", &name[..LIST_NAME_DIGITS])))
 }
 
 /// Returns the path of the file of a component's signatures.
@@ -47,15 +59,35 @@ pub fn signatures_file(component: &Path) -> PathBuf {
     PathBuf::from(name)
 }
 
-/// Reads the file of a component's signatures. `None` if it does not exist.
+/// Returns the path of the file of a component's provenance.
+pub fn provenance_file(component: &Path) -> PathBuf {
+    let mut name = component.as_os_str().to_owned();
+    name.push(provenance::FILE_SUFFIX);
+    PathBuf::from(name)
+}
+
+/// Reads the file of a component's signatures. Empty if it does not exist.
 ///
 /// # Errors
 ///
 /// Fails with a reason for people, also for a file that is too long.
-pub fn read_signatures(component: &Path) -> Result<Option<Vec<u8>>, String> {
-    match regular_file::read(&signatures_file(component), Links::Follow, FILE_BYTES_MAX) {
-        Ok(bytes) => Ok(Some(bytes)),
-        Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
+pub fn read_signatures(component: &Path) -> Result<Vec<Vec<u8>>, String> {
+    read_beside(&signatures_file(component), FILE_BYTES_MAX)
+}
+
+/// Reads the file of a component's provenance. Empty if it does not exist.
+///
+/// # Errors
+///
+/// As [`read_signatures`].
+pub fn read_provenance(component: &Path) -> Result<Vec<Vec<u8>>, String> {
+    read_beside(&provenance_file(component), provenance::FILE_BYTES_MAX)
+}
+
+fn read_beside(file: &Path, bytes_max: u64) -> Result<Vec<Vec<u8>>, String> {
+    match regular_file::read(file, Links::Follow, bytes_max) {
+        Ok(bytes) => Ok(vec![bytes]),
+        Err(error) if error.kind() == ErrorKind::NotFound => Ok(Vec::new()),
         Err(error) => Err(error.to_string()),
     }
 }
@@ -119,12 +151,14 @@ struct WatchedList {
     last: Mutex<LastRead>,
 }
 
-#[derive(Clone, Copy, PartialEq, Eq)]
+#[derive(Clone, PartialEq, Eq)]
 enum ListKind {
     /// The list of the user, which need not exist.
     Own,
-    /// A list of `[trust]`.
+    /// A list of `[trust]` in a file.
     Signed,
+    /// The copy of a list of `[trust]` that was fetched, and how old it may become. It does not exist before it is fetched.
+    Fetched { place: String, age_max: Option<Duration> },
 }
 
 /// The file as it was when it was last read.
@@ -145,11 +179,22 @@ impl RevocationWatch {
     /// Creates the watch of the user's list and of the lists of `[trust]`. Reads nothing.
     pub fn new(setting: Option<&TrustSetting>, trust: Option<Arc<Trust>>, config_dir: &Path) -> Self {
         let own = own_list().map(|file| (file, ListKind::Own));
-        let named = setting.into_iter().flat_map(|setting| &setting.revocations);
-        let signed = named.map(|(path, _)| (config_dir.join(path), ListKind::Signed));
-        let lists = own.into_iter().chain(signed);
-        let lists = lists.map(|(file, kind)| WatchedList { file, kind, last: Mutex::default() });
-        Self { lists: lists.collect(), trust }
+        let mut lists: Vec<WatchedList> =
+            own.into_iter().map(|(file, kind)| WatchedList { file, kind, last: Mutex::default() }).collect();
+        for source in setting.into_iter().flat_map(|setting| &setting.revocations) {
+            let (file, kind) = match source {
+                ListSource::File(path) => (config_dir.join(path), ListKind::Signed),
+                fetched => {
+                    let age_max = setting.and_then(|setting| setting.revocations_age_max);
+                    let place = visible::line(&fetched.to_string()).into_owned();
+                    // Without a folder for data, no list was ever fetched.
+                    let file = fetched_list(fetched).unwrap_or_else(|| PathBuf::from("/dev/null"));
+                    (file, ListKind::Fetched { place, age_max })
+                }
+            };
+            lists.push(WatchedList { file, kind, last: Mutex::default() });
+        }
+        Self { lists, trust }
     }
 
     /// Begins to watch the lists.
@@ -188,7 +233,24 @@ impl WatchedList {
             last.source = self.read(trust).map(Arc::new);
             last.version = now.ok();
         }
-        last.source.clone()
+        match self.too_old(last.version) {
+            Some(stale) => Some(Arc::new(stale)),
+            None => last.source.clone(),
+        }
+    }
+
+    /// Returns the source that refuses everything, if a fetched list is older than the operator allows. Whoever serves the list could
+    /// otherwise keep later lists away.
+    fn too_old(&self, version: Option<FileVersion>) -> Option<RevocationSource> {
+        let ListKind::Fetched { place, age_max: Some(age_max) } = &self.kind else { return None };
+        let Some(FileVersion::Present { modified_ns: (fetched, _), .. }) = version else { return None };
+        let age = Timestamp::now().as_second().saturating_sub(fetched);
+        let is_fresh = u64::try_from(age).is_ok_and(|age| age <= age_max.as_secs());
+        (!is_fresh).then(|| RevocationSource {
+            place: place.clone(),
+            list: Err(format!("it was fetched {age} s ago, and `revocations_age_max` allows {} s", age_max.as_secs())),
+            is_fetched: true,
+        })
     }
 
     fn version(&self) -> std::io::Result<FileVersion> {
@@ -206,21 +268,26 @@ impl WatchedList {
     }
 
     fn read(&self, trust: Option<&Trust>) -> Option<RevocationSource> {
-        let place = visible::line(&self.file.to_string_lossy()).into_owned();
+        let place = match &self.kind {
+            ListKind::Fetched { place, .. } => place.clone(),
+            _ => visible::line(&self.file.to_string_lossy()).into_owned(),
+        };
+        let is_fetched = matches!(self.kind, ListKind::Fetched { .. });
         let bytes = match regular_file::read(&self.file, Links::Follow, revocation::FILE_BYTES_MAX) {
             Err(error) if error.kind() == ErrorKind::NotFound && self.kind == ListKind::Own => return None,
+            Err(error) if error.kind() == ErrorKind::NotFound && is_fetched => Err("it was never fetched".to_owned()),
             read => read.map_err(|error| error.to_string()),
         };
         let shown = |fault: revocation::ListFault| visible::line(&fault.to_string()).into_owned();
-        Some(match self.kind {
+        Some(match &self.kind {
             ListKind::Own => {
                 RevocationSource::own(place, bytes.and_then(|bytes| RevocationList::parse(&bytes).map_err(shown)))
             }
-            ListKind::Signed => {
+            ListKind::Signed | ListKind::Fetched { .. } => {
                 let nobody = Trust::default();
                 let trust = trust.unwrap_or(&nobody);
                 let list = bytes.and_then(|bytes| RevocationList::parse_signed(&bytes, trust).map_err(shown));
-                RevocationSource { place, list }
+                RevocationSource { place, list, is_fetched }
             }
         })
     }
@@ -277,7 +344,8 @@ mod tests {
     #[test]
     fn a_signed_list_must_exist() {
         let folder = tempfile::tempdir().unwrap();
-        let setting = TrustSetting { revocations: vec![("none.json".to_owned(), 0..0)], ..TrustSetting::default() };
+        let setting =
+            TrustSetting { revocations: vec![ListSource::File("none.json".to_owned())], ..TrustSetting::default() };
         let mut watch = RevocationWatch::new(Some(&setting), None, folder.path());
         watch.lists.retain(|list| list.kind == ListKind::Signed);
         assert!(matches!(watch.find("a.b", &Digest::ZERO), Some(Refused::Unreadable { .. })));

@@ -76,7 +76,7 @@ pub fn rule_files(project: &Project) -> BTreeMap<String, PluginFile> {
         let file = project.config_dir.join(&entry.path);
         let bytes = source::read_component(&file, project.config.component_bytes(name));
         let bytes = bytes.map(Arc::from).map_err(ReadProblem::from);
-        let signatures = if project.trust.is_some() { read_signatures(&file) } else { Ok(None) };
+        let signatures = if project.trust.is_some() { read_signatures(&file) } else { Ok(Vec::new()) };
         (name.clone(), PluginFile { path: entry.path.clone(), bytes, signatures })
     };
     project.config.rules.iter().map(read).collect()

@@ -1,13 +1,16 @@
 //! The bytes of a project's plugins: from a file of the project, or from the store of plugins. The network is not used.
 
-use super::admission::read_signatures;
+use super::admission::{read_provenance, read_signatures};
 use super::folders::data_dir;
 use super::project::Project;
 use super::source::read_component;
 use crate::components::ReadProblem;
 use crate::config::{ComponentSource, RegistrySource};
 use crate::lock::LockedPlugin;
-use glovebox_registry::store::{Store, StoreError};
+use glovebox_record::Digest;
+use glovebox_registry::reference::Reference;
+use glovebox_registry::store::{AttachmentKind, Store, StoreError};
+use std::path::Path;
 
 /// Reads the component of a plugin.
 ///
@@ -20,26 +23,57 @@ pub fn read(project: &Project, name: &str, source: &ComponentSource) -> Result<V
         ComponentSource::File(path) => Ok(read_component(&project.config_dir.join(path), bytes_max)?),
         ComponentSource::Registry(source) => {
             let locked = locked(project, name, source)?;
-            store()?.read(locked.digest, bytes_max).map_err(|error| unread(name, &error))
+            let store = store()?;
+            let bytes = store.read(locked.digest, bytes_max).map_err(|error| unread(name, &error))?;
+            require_origin(&store, name, locked)?;
+            Ok(bytes)
         }
     }
 }
 
-/// Reads the file of a plugin's signatures. `None` if there is no such file, and in a project that trusts no keys.
+/// Reads the files of a plugin's signatures. Empty if there are none, and in a project that trusts no keys.
 ///
 /// # Errors
 ///
 /// Fails with a reason for people.
-pub fn signatures(project: &Project, name: &str, source: &ComponentSource) -> Result<Option<Vec<u8>>, String> {
+pub fn signatures(project: &Project, name: &str, source: &ComponentSource) -> Result<Vec<Vec<u8>>, String> {
     if project.trust.is_none() {
-        return Ok(None);
+        return Ok(Vec::new());
     }
+    unchecked_signatures(project, name, source)
+}
+
+/// As [`signatures`], also in a project that trusts no keys. For commands that only show them.
+///
+/// # Errors
+///
+/// As [`signatures`].
+pub fn unchecked_signatures(project: &Project, name: &str, source: &ComponentSource) -> Result<Vec<Vec<u8>>, String> {
+    attached(project, name, source, AttachmentKind::Signatures, read_signatures)
+}
+
+/// Reads the files of a plugin's provenance. Empty if there are none.
+///
+/// # Errors
+///
+/// As [`signatures`].
+pub fn provenance(project: &Project, name: &str, source: &ComponentSource) -> Result<Vec<Vec<u8>>, String> {
+    attached(project, name, source, AttachmentKind::Provenance, read_provenance)
+}
+
+fn attached(
+    project: &Project,
+    name: &str,
+    source: &ComponentSource,
+    kind: AttachmentKind,
+    read_beside: fn(&Path) -> Result<Vec<Vec<u8>>, String>,
+) -> Result<Vec<Vec<u8>>, String> {
     let reason = |problem: ReadProblem| problem.reason;
     match source {
-        ComponentSource::File(path) => read_signatures(&project.config_dir.join(path)),
+        ComponentSource::File(path) => read_beside(&project.config_dir.join(path)),
         ComponentSource::Registry(source) => {
             let locked = locked(project, name, source).map_err(reason)?;
-            read_signatures(&store().map_err(reason)?.file(locked.digest))
+            store().map_err(reason)?.attached(locked.digest, kind).map_err(|error| error.to_string())
         }
     }
 }
@@ -72,12 +106,36 @@ fn locked<'a>(project: &'a Project, name: &str, source: &RegistrySource) -> Resu
     }
 }
 
+/// Refuses a locked origin from which this user never pulled the bytes. The lock file could name any registry for bytes that the store
+/// has, and the next update would come from there.
+fn require_origin(store: &Store, name: &str, locked: &LockedPlugin) -> Result<(), ReadProblem> {
+    let Some(reference) = locked.source.reference() else { return Ok(()) };
+    match has_origin(store, locked.digest, reference).map_err(|error| unread(name, &error))? {
+        true => Ok(()),
+        false => Err(ReadProblem {
+            reason: format!("the store has its bytes, but not from `{reference}`"),
+            help: Some(format!("fetch it with `glovebox plugin pull {name}`, which asks that registry for it")),
+        }),
+    }
+}
+
+/// Returns true if bytes of the store were pulled from a reference.
+///
+/// # Errors
+///
+/// The store cannot be read.
+pub fn has_origin(store: &Store, digest: Digest, reference: &Reference) -> Result<bool, StoreError> {
+    let text = reference.to_string();
+    let known = store.attached(digest, AttachmentKind::Origin)?;
+    Ok(known.iter().any(|known| known == text.as_bytes()))
+}
+
 fn unread(name: &str, error: &StoreError) -> ReadProblem {
     let pull = match error {
         StoreError::Absent { .. } | StoreError::Damaged { .. } => {
             Some(format!("fetch it with `glovebox plugin pull {name}`; its digest must be that of `glovebox.lock`"))
         }
-        StoreError::Io { .. } => None,
+        StoreError::Io { .. } | StoreError::Busy { .. } | StoreError::Attachments => None,
     };
     ReadProblem { reason: error.to_string(), help: pull }
 }

@@ -2,8 +2,8 @@
 
 use super::editing::{Editing, parse_config};
 use super::now::plugin_now;
-use super::signature::Vouched;
 use super::source::{ComponentFound, FoundPlace, PluginSource};
+use super::vouched::Vouched;
 use super::{cannot_be_used, inspect_bytes, registries, signature};
 use crate::arguments::AddArguments;
 use crate::exit::{CommandResult, Exit, Stop};
@@ -46,20 +46,24 @@ pub fn add(arguments: &AddArguments) -> CommandResult {
     let text = with_table(&editing.config_text()?, &table);
     let config = parse_config(&text)?;
     let entry = config.plugins.get(&name).ok_or_else(|| Stop::new(Exit::Internal, "the new table was not read"))?;
-    let Vouched { signer, signatures } = signature::require(project, &name, &found, &inspection)?;
+    let vouched = signature::require(project, &name, &found, &inspection)?;
     let now = plugin_now(project, &name, entry, &inspection)?.plugin;
-    let plugin = LockedPlugin { source: place.lock_source(), signer, ..now };
+    let plugin = LockedPlugin { source: place.lock_source(), signer: vouched.signer.clone(), ..now };
     terminal::print(terms(&plugin));
     if !arguments.accept {
         let message = format!("`{name}` was not added, and nothing was written");
         let help = format!("if it may do this, repeat with `--digest {} --accept`", plugin.digest);
         return Err(Stop::new(Exit::Policy, message).with_help(help));
     }
-    place.install(&project.config_dir, &found.bytes, signatures.as_deref())?;
+    editing.require_places()?;
+    let is_new = place.install(&project.config_dir, &found.bytes, &vouched)?;
     let mut lock = Lock { plugins: project.lock.plugins.clone() };
     lock.plugins.insert(name.clone(), plugin);
-    editing.write_lock(&lock)?;
-    editing.write_config(&text)?;
+    editing.write(&lock, &text).inspect_err(|_| {
+        if is_new {
+            place.uninstall(&project.config_dir)
+        }
+    })?;
     terminal::say(format_args!("added `{name}` to `{CONFIG_FILE_NAME}`: use it with `type=\"{name}\"`\n"));
     Ok(Exit::Ok)
 }
@@ -135,15 +139,16 @@ impl Place {
         }
     }
 
-    fn install(&self, root: &Path, bytes: &[u8], signatures: Option<&[u8]>) -> Result<(), Stop> {
+    /// Puts the component where it will be. Returns true if that made a new file in the project.
+    fn install(&self, root: &Path, bytes: &[u8], vouched: &Vouched) -> Result<bool, Stop> {
         let file = match self {
-            Self::File(_) => return Ok(()),
+            Self::File(_) => return Ok(false),
             Self::Copy(_, file) => file,
-            Self::Store(_) => return registries::put(bytes, signatures),
+            Self::Store(reference) => return registries::put(bytes, vouched, reference).map(|()| false),
         };
         let folder = file.parent().unwrap_or(file);
         match regular_file::read(file, Links::Within(folder), bytes.len() as u64) {
-            Ok(found) if found == bytes => return signature::install(root, signatures, file),
+            Ok(found) if found == bytes => return vouched.install(root, file).map(|()| false),
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => {}
             _ => {
                 let message = format!("`{}` exists with other bytes: nothing was written", file.display());
@@ -154,7 +159,16 @@ impl Place {
         }
         std::fs::create_dir_all(folder).map_err(|error| Stop::io(format!("create `{}`", folder.display()), &error))?;
         replaced_file::put_below(root, file, bytes)?;
-        signature::install(root, signatures, file)
+        vouched.install(root, file).inspect_err(|_| self.uninstall(root))?;
+        Ok(true)
+    }
+
+    /// Removes the files of a component that was not added after all. Errors are ignored, because the earlier error is reported.
+    fn uninstall(&self, root: &Path) {
+        if let Self::Copy(_, file) = self {
+            drop(Vouched::default().install(root, file));
+            drop(replaced_file::remove_below(root, file));
+        }
     }
 }
 

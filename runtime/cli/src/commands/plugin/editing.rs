@@ -22,6 +22,8 @@ use toml_edit::DocumentMut;
 const WAIT_MAX: Duration = Duration::from_secs(10);
 /// Maximum size of `glovebox.toml`, in bytes.
 const CONFIG_BYTES_MAX: u64 = 1 << 20;
+/// Maximum size of a lock file that is put back, in bytes.
+const LOCK_BYTES_MAX: u64 = 16 << 20;
 /// Time between two attempts to take the lock.
 const POLL: Duration = Duration::from_millis(20);
 
@@ -71,6 +73,31 @@ impl Editing {
             Err(error) if error.kind() == ErrorKind::NotFound => Ok(String::new()),
             read => read.map_err(|error| Stop::io(format!("read `{}`", file.display()), &error)),
         }
+    }
+
+    /// Refuses a project whose `glovebox.toml` or `glovebox.lock` cannot be replaced, before anything is written.
+    ///
+    /// # Errors
+    ///
+    /// Exit 2 if one of them is a link or no file.
+    pub fn require_places(&self) -> Result<(), Stop> {
+        let root = &self.project.config_dir;
+        replaced_file::require_place(root, &root.join(CONFIG_FILE_NAME))?;
+        replaced_file::require_place(root, &root.join(LOCK_FILE_NAME))
+    }
+
+    /// Replaces the lock file and `glovebox.toml`. If one of them cannot be replaced, both are as before.
+    pub fn write(&self, lock: &Lock, config: &str) -> Result<(), Stop> {
+        let file = self.project.config_dir.join(LOCK_FILE_NAME);
+        let before = regular_file::read(&file, Links::Within(&self.project.config_dir), LOCK_BYTES_MAX).ok();
+        self.write_lock(lock)?;
+        self.write_config(config).inspect_err(|_| {
+            // An error here is ignored, because the earlier error is reported. An entry of the lock file without a table does nothing.
+            drop(match &before {
+                Some(before) => replaced_file::put_below(&self.project.config_dir, &file, before),
+                None => replaced_file::remove_below(&self.project.config_dir, &file),
+            });
+        })
     }
 
     /// Replaces `glovebox.toml`. If the text is not a valid configuration, returns an error and writes nothing.

@@ -33,9 +33,9 @@ impl PluginNow<'_> {
     pub fn checked(mut self, project: &Project, entry: &ConfigEntry<'_>, component: ProjectComponent) -> Self {
         let ProjectComponent { bytes, inspection } = component;
         let signatures = plugin_bytes::signatures(project, entry.name, &entry.source);
-        let signatures = signatures.map(|found| found.into_iter().collect());
         let place = FoundPlace::File(PathBuf::from(entry.source.to_string()));
-        match signature::require(project, entry.name, &ComponentFound { bytes, place, signatures }, &inspection) {
+        let found = ComponentFound { bytes, place, signatures, provenance: Ok(Vec::new()) };
+        match signature::require(project, entry.name, &found, &inspection) {
             Ok(vouched) => self.plugin.signer = vouched.signer,
             Err(refused) => self.refused = Some(refused),
         }

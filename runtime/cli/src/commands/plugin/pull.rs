@@ -2,13 +2,14 @@
 
 use super::now::{ConfigEntry, plugin_now};
 use super::source::PluginSource;
-use super::{inspect_bytes, registries, signature};
+use super::{inspect_bytes, registries, revocations, signature};
 use crate::arguments::PullArguments;
 use crate::exit::{CommandResult, Exit, Stop};
 use crate::prepare;
 use crate::terminal::{self, counted, visible};
 use glovebox_plan::config::ComponentSource;
 use glovebox_plan::lock::LockedPlugin;
+use glovebox_plan::prepare::plugin_bytes;
 use glovebox_plan::prepare::project::Project;
 use glovebox_record::Digest;
 use glovebox_registry::reference::Reference;
@@ -16,13 +17,17 @@ use glovebox_registry::reference::Reference;
 /// Fetches one plugin, or all plugins of registries.
 pub fn pull(arguments: &PullArguments) -> CommandResult {
     let project = prepare::read_project(&arguments.workdir, None)?;
+    if arguments.name.is_none() {
+        revocations::refresh(&project)?;
+    }
     let wanted = wanted(&project, arguments.name.as_deref())?;
     let store = registries::store()?;
     let mut fetched = 0;
     for (locked, reference) in &wanted {
         let bytes_max = project.config.component_bytes(&locked.name);
         let wants_signatures = project.trust.is_some() && !is_signed(&project, locked);
-        if store.has(locked.digest, bytes_max) && !wants_signatures {
+        let has_origin = plugin_bytes::has_origin(&store, locked.digest, reference).unwrap_or(false);
+        if store.has(locked.digest, bytes_max) && has_origin && !wants_signatures {
             continue;
         }
         let source = PluginSource::Registry(Box::new((*reference).clone()));
@@ -34,8 +39,10 @@ pub fn pull(arguments: &PullArguments) -> CommandResult {
             return Err(Stop::new(Exit::Plugin, message).with_help(help));
         }
         let inspection = inspect_bytes(&pulled.shown(), &pulled.bytes)?;
-        let signatures = signature::require(&project, &locked.name, &pulled, &inspection)?.signatures;
-        registries::put(&pulled.bytes, signatures.as_deref())?;
+        // Refuses a lock file with another version than that of the manifest.
+        pulled.reference(&inspection)?;
+        let vouched = signature::require(&project, &locked.name, &pulled, &inspection)?;
+        registries::put(&pulled.bytes, &vouched, reference)?;
         fetched += 1;
         terminal::say(format_args!("pulled `{}` from `{reference}`\n", locked.name));
     }

@@ -1,17 +1,18 @@
 //! `glovebox plugin push`: publishes a component in a registry, in the format that `wkg` reads.
 
 use super::registries::{self, parse_reference, parse_version};
-use super::{compatibility, inspect_bytes, read_bytes, shown, signature};
+use super::signature::{self, read_beside};
+use super::{compatibility, inspect_bytes, provenance, read_bytes, shown};
 use crate::arguments::PushArguments;
 use crate::exit::{CommandResult, Exit, Stop};
 use crate::terminal::{self, visible};
 use glovebox_host::inspect::{Inspection, Manifest};
 use glovebox_plan::config::{Config, is_plugin_name};
-use glovebox_plan::prepare::admission::read_signatures;
 use glovebox_registry::reference::{Reference, Tag};
 use glovebox_registry::referrers::Attachment;
 use glovebox_registry::{Annotations, ComponentInterface};
 use glovebox_signing::plugin::{MEDIA_TYPE, PluginIdentity, SignatureFault, Signatures};
+use glovebox_signing::provenance::MEDIA_TYPE as PROVENANCE_TYPE;
 
 /// Pushes a component as the version of its manifest.
 pub fn push(arguments: &PushArguments) -> CommandResult {
@@ -26,8 +27,9 @@ pub fn push(arguments: &PushArguments) -> CommandResult {
     let imports: Vec<String> = inspection.imports.iter().map(|import| import.name.clone()).collect();
     let component = ComponentInterface { exports: &inspection.exports, imports: &imports, target: None };
     let annotations = inspection.manifest.as_ref().map(annotations).unwrap_or_default();
-    let signatures = read_signatures(&arguments.file)
-        .map_err(|reason| Stop::new(Exit::Plugin, format!("the signatures of `{file}` cannot be read: {reason}")))?;
+    let signatures = read_beside(&arguments.file)?.pop();
+    let name = inspection.manifest.as_ref().map_or("", |manifest| manifest.name.as_str());
+    let provenance = provenance::to_publish(&arguments.file, &provenance::identity(name, &inspection, &bytes))?;
     if let Some(signatures) = &signatures {
         refuse_other_signatures(signatures, &bytes, &inspection).map_err(|fault| {
             Stop::new(
@@ -43,15 +45,17 @@ pub fn push(arguments: &PushArguments) -> CommandResult {
     let client = registries::client()?;
     compatibility::require(&client, &reference.repository, &tag, &inspection)?;
     let pushed = client.push(&reference.repository, &tag, &bytes, component, annotations)?;
-    if let Some(bytes) = &signatures {
-        let attachment = Attachment { artifact_type: MEDIA_TYPE, bytes, annotations: Annotations::default() };
+    for (artifact_type, bytes) in [(MEDIA_TYPE, &signatures), (PROVENANCE_TYPE, &provenance)] {
+        let Some(bytes) = bytes else { continue };
+        let attachment = Attachment { artifact_type, bytes, annotations: Annotations::default() };
         client.attach(&reference.repository, pushed.digest, attachment)?;
     }
     let published = Reference { digest: Some(pushed.digest), ..reference.repository.at(tag) };
     terminal::print(format!("{published}\n"));
     let done = if pushed.was_there { "was published already" } else { "published" };
     let signed = if signatures.is_some() { ", with its signatures" } else { "" };
-    terminal::say(format_args!("{done}{signed}; the component is {}\n", inspection.digest));
+    let built = if provenance.is_some() { ", with its provenance" } else { ", without provenance" };
+    terminal::say(format_args!("{done}{signed}{built}; the component is {}\n", inspection.digest));
     Ok(Exit::Ok)
 }
 

@@ -1,23 +1,35 @@
 //! Registries, as the commands of plugins use them.
 
+use super::vouched::Vouched;
+use crate::compiler::amount;
 use crate::exit::{Exit, Stop};
-use crate::replaced_file;
 use crate::terminal::visible;
 use glovebox_plan::components::ReadProblem;
-use glovebox_plan::prepare::admission::signatures_file;
 use glovebox_plan::prepare::plugin_bytes;
-use glovebox_registry::client::Client;
+use glovebox_record::LimitUnit;
+use glovebox_registry::client::{Client, TIME_MAX};
 use glovebox_registry::credential::CredentialPlaces;
 use glovebox_registry::error::RegistryError;
 use glovebox_registry::reference::{Reference, ReferenceError, Repository};
-use glovebox_registry::store::{Store, StoreError};
+use glovebox_registry::store::{AttachmentKind, Store, StoreError};
 use glovebox_signing::plugin::MEDIA_TYPE;
+use glovebox_signing::provenance::MEDIA_TYPE as PROVENANCE_TYPE;
 use semver::Version;
 use std::error::Error as _;
+use std::sync::OnceLock;
+use std::time::{Duration, Instant};
 
-/// Returns a client with the credentials that the environment names.
+/// Environment variable that limits the time of all requests of a command.
+const TIME_BOUND: &str = "GLOVEBOX_REGISTRY_TIMEOUT";
+/// When this process made its first client. Its time is that of all clients together.
+static BEGIN: OnceLock<Instant> = OnceLock::new();
+
+/// Returns a client with the credentials and the time limit that the environment names.
 pub fn client() -> Result<Client, Stop> {
-    Ok(Client::new(CredentialPlaces::from_environment(|name| std::env::var_os(name)))?)
+    let default = u64::try_from(TIME_MAX.as_millis()).unwrap_or(u64::MAX);
+    let time_max = Duration::from_millis(amount(TIME_BOUND, LimitUnit::Milliseconds, default)?);
+    let client = Client::new(CredentialPlaces::from_environment(|name| std::env::var_os(name)))?;
+    Ok(client.within(*BEGIN.get_or_init(Instant::now), time_max))
 }
 
 /// Returns the store of plugins of this user.
@@ -25,19 +37,44 @@ pub fn store() -> Result<Store, Stop> {
     plugin_bytes::store().map_err(|ReadProblem { reason, help }| Stop { help, ..Stop::new(Exit::Usage, reason) })
 }
 
-/// Puts a component and the file of its signatures into the store. Without signatures, those that are there stay: another project
-/// may need them.
-pub fn put(bytes: &[u8], signatures: Option<&[u8]>) -> Result<(), Stop> {
+/// Puts a component into the store, with its signatures, its provenance and the reference from which it was pulled. Those that are there
+/// stay: another project may need them.
+pub fn put(bytes: &[u8], vouched: &Vouched, origin: &Reference) -> Result<(), Stop> {
     let store = store()?;
-    match store.put(bytes) {
-        Ok(digest) => signatures.map_or(Ok(()), |found| {
-            // The folder is the user's own, and may be reached through a link.
-            replaced_file::put(&signatures_file(&store.file(digest)), found)
-        }),
-        Err(StoreError::Io { file, source }) => {
-            Err(Stop::io(format!("write `{}`", visible::line(&file.to_string_lossy())), &source))
+    let digest = store.put(bytes)?;
+    let (signatures, provenance) = (vouched.signatures.iter(), vouched.provenance.iter());
+    let signatures = signatures.map(|content| (AttachmentKind::Signatures, content.clone()));
+    let provenance = provenance.map(|content| (AttachmentKind::Provenance, content.clone()));
+    // The origin comes last: a component with an origin has all that was found there.
+    let origin = (AttachmentKind::Origin, origin.to_string().into_bytes());
+    for (kind, content) in signatures.chain(provenance).chain([origin]) {
+        store.attach(digest, kind, &content)?;
+    }
+    Ok(())
+}
+
+impl From<StoreError> for Stop {
+    fn from(error: StoreError) -> Self {
+        match error {
+            StoreError::Io { file, source } => {
+                Self::io(format!("use `{}`", visible::line(&file.to_string_lossy())), &source)
+            }
+            StoreError::Busy { .. } => Self::new(Exit::Transient, visible::line(&error.to_string()).into_owned())
+                .with_help("repeat the command when it has ended"),
+            StoreError::Absent { .. } | StoreError::Damaged { .. } | StoreError::Attachments => {
+                Self::new(Exit::Plugin, visible::line(&error.to_string()).into_owned())
+            }
         }
-        Err(error) => Err(Stop::new(Exit::Plugin, error.to_string())),
+    }
+}
+
+/// Returns the files of provenance that are attached to a component. Nothing depends on them, so only a registry that cannot be reached
+/// is an error.
+pub fn provenance(client: &Client, reference: &Reference) -> Result<Vec<Vec<u8>>, Stop> {
+    let Some(digest) = reference.digest else { return Ok(Vec::new()) };
+    match client.referrers(&reference.repository, digest, PROVENANCE_TYPE) {
+        Err(error @ RegistryError::Unreachable { .. }) => Err(error.into()),
+        found => Ok(found.into_iter().flatten().map(|referrer| referrer.bytes).collect()),
     }
 }
 
@@ -106,5 +143,20 @@ impl From<RegistryError> for Stop {
             message = format!("{message}: {}", visible::line(&source.to_string()));
         }
         Self { help: error.help(), ..Self::new(exit, message) }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::path::PathBuf;
+
+    #[test]
+    fn a_store_that_another_process_holds_can_be_tried_again() {
+        let stop = Stop::from(StoreError::Busy { folder: PathBuf::from("/data/plugins") });
+        assert_eq!((stop.exit, stop.help.as_deref()), (Exit::Transient, Some("repeat the command when it has ended")));
+        assert_eq!(Stop::from(StoreError::Attachments).exit, Exit::Plugin);
+        let source = std::io::ErrorKind::PermissionDenied.into();
+        assert_eq!(Stop::from(StoreError::Io { file: PathBuf::from("/data"), source }).exit, Exit::Usage);
     }
 }

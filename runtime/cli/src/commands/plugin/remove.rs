@@ -28,12 +28,14 @@ pub fn remove(arguments: &RemovePluginArguments) -> CommandResult {
         let stop = Stop::new(Exit::Usage, format!("`{}` is not a plugin of this project", visible::line(name)));
         return Err(stop.with_help("see the plugins with `glovebox plugin ls`"));
     }
+    editing.require_places()?;
     // In this order, an interrupted command leaves a plugin that is not locked, and that does not run.
-    if was_locked {
-        editing.write_lock(&lock)?;
+    match (&kept, was_locked) {
+        (Some(_), true) => editing.write(&lock, &document.to_string())?,
+        (Some(_), false) => editing.write_config(&document.to_string())?,
+        (None, _) => editing.write_lock(&lock)?,
     }
     if let Some(kept) = kept {
-        editing.write_config(&document.to_string())?;
         terminal::say(format_args!("removed `{name}`; its component `{}` was kept\n", visible::line(&kept)));
     }
     Ok(Exit::Ok)

@@ -3,31 +3,26 @@
 //! A list is only ever replaced as a whole, by another file. A process with a run under way sees the new file before its next
 //! call of a component, and during a call within moments.
 
-use super::read_bytes;
+use super::{folder_lock, read_bytes, registries};
 use crate::arguments::RevokeArguments;
 use crate::exit::{CommandResult, Exit, Stop};
 use crate::key_files;
 use crate::replaced_file;
 use crate::terminal::{self, visible};
-use glovebox_plan::config::Config;
+use glovebox_plan::config::{Config, LIST_TAG};
 use glovebox_plan::prepare::admission::own_list;
 use glovebox_record::Digest;
+use glovebox_registry::error::RegistryError;
+use glovebox_registry::reference::{Reference, Tag};
 use glovebox_signing::key::SigningKey;
-use glovebox_signing::revocation::{FILE_BYTES_MAX, ListFault, Revocation, RevocationList};
+use glovebox_signing::revocation::{FILE_BYTES_MAX, LIST_MEDIA_TYPE, ListFault, Revocation, RevocationList};
 use glovebox_signing::trust::{NamePattern, Trust, TrustedKey};
 use glovebox_workspace::regular_file::{self, Links};
 use jiff::Timestamp;
-use std::fs::{self, DirBuilder, File, TryLockError};
+use std::fs::{self, DirBuilder, File};
 use std::io::{self, ErrorKind, Write};
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
-use std::thread;
-use std::time::{Duration, Instant};
-
-/// Maximum time to wait for another process that changes the list.
-const WAIT_MAX: Duration = Duration::from_secs(10);
-/// Time between two attempts to take the lock.
-const POLL: Duration = Duration::from_millis(20);
 
 /// Revokes a component, takes a revocation back, or lists all.
 pub fn revoke(arguments: &RevokeArguments) -> CommandResult {
@@ -37,14 +32,19 @@ pub fn revoke(arguments: &RevokeArguments) -> CommandResult {
     let target = Target::new(arguments)?;
     let _guard = target.lock()?;
     let mut list = target.read()?;
+    let push = arguments.push.as_deref().map(|text| Publication::new(text, &target)).transpose()?;
+    if let Some(push) = &push {
+        // Before the file is changed: a later list of another machine would be lost.
+        push.refuse_later(&list)?;
+    }
     if let Some(digest) = &arguments.undo {
         let Some(taken_back) = list.remove(digest) else {
             let stop = Stop::new(Exit::Usage, format!("{digest} is not revoked in `{}`", target.shown()));
             return Err(stop.with_help("see all with `glovebox plugin revoke --list`"));
         };
-        target.write(&list)?;
+        target.write(&mut list)?;
         terminal::say(format_args!("{digest} may run again; it was revoked because: {}\n", taken_back.reason));
-        return Ok(Exit::Ok);
+        return push.map_or(Ok(Exit::Ok), |push| push.publish(&list));
     }
     let (Some(component), Some(reason)) = (&arguments.component, &arguments.reason) else {
         return Err(Stop::new(Exit::Internal, "the command line has neither a component nor a reason"));
@@ -55,18 +55,85 @@ pub fn revoke(arguments: &RevokeArguments) -> CommandResult {
     if !is_new {
         let before = list.get(&digest).map(|known| known.reason.as_str()).unwrap_or_default();
         terminal::say(format_args!("{digest} is revoked already: {before}\n"));
-        return Ok(Exit::Ok);
+        if push.is_some() && list.sequence().is_none() {
+            // It was signed without a number, and nobody would take it.
+            target.write(&mut list)?;
+        }
+        return push.map_or(Ok(Exit::Ok), |push| push.publish(&list));
     }
-    target.write(&list)?;
+    target.write(&mut list)?;
     terminal::say(match &target {
         Target::Own(_) => {
             format!("revoked {digest}: it does not run any more, and calls that are under way are stopped\n")
         }
-        Target::Signed { file, .. } => {
+        Target::Signed { file, .. } if push.is_none() => {
             format!("revoked {digest} in `{}`: publish the file for those whose `[trust]` names it\n", shown(file))
         }
+        Target::Signed { file, .. } => format!("revoked {digest} in `{}`\n", shown(file)),
     });
-    Ok(Exit::Ok)
+    push.map_or(Ok(Exit::Ok), |push| push.publish(&list))
+}
+
+/// Where a signed list is published.
+struct Publication<'t> {
+    reference: Reference,
+    tag: Tag,
+    key: &'t SigningKey,
+}
+
+impl<'t> Publication<'t> {
+    fn new(text: &str, target: &'t Target) -> Result<Self, Stop> {
+        let Target::Signed { key, .. } = target else {
+            return Err(Stop::new(Exit::Usage, "only a signed list is published: name it with `--publish FILE`"));
+        };
+        let reference = registries::parse_reference(text)?;
+        if reference.digest.is_some() {
+            let stop = Stop::new(Exit::Usage, format!("`{reference}` has a digest, which a push cannot choose"));
+            return Err(stop.with_help(format!("write `{}`", reference.repository)));
+        }
+        let default = || LIST_TAG.parse().map_err(|_| Stop::new(Exit::Internal, "the default tag is no tag"));
+        let tag = reference.tag.clone().map_or_else(default, Ok)?;
+        Ok(Self { reference: reference.repository.at(tag.clone()), tag, key })
+    }
+
+    /// Refuses to replace a list that is later than the one in the file, or that another key signed.
+    fn refuse_later(&self, list: &RevocationList) -> Result<(), Stop> {
+        let client = registries::client()?;
+        let found = match client.document(&self.reference, LIST_MEDIA_TYPE, FILE_BYTES_MAX) {
+            Err(RegistryError::Missing { status: 404, .. }) => return Ok(()),
+            found => found?,
+        };
+        let refused = |reason: String| {
+            let reason = visible::line(&reason).into_owned();
+            let message = format!("the list in `{}` is not replaced: {reason}", self.reference);
+            Stop::new(Exit::Plugin, message).with_help("name the latest list with `--publish`; nothing was written")
+        };
+        let published =
+            RevocationList::parse_signed(&found, &only(self.key)).map_err(|fault| refused(fault.to_string()))?;
+        match published.list.sequence() > list.sequence() {
+            true => {
+                let number = published.list.sequence().unwrap_or_default();
+                Err(refused(format!("it is number {number}, which is later than that of the file")))
+            }
+            false => Ok(()),
+        }
+    }
+
+    fn publish(&self, list: &RevocationList) -> CommandResult {
+        let client = registries::client()?;
+        let bytes = list.sign(self.key);
+        client.push_document(&self.reference.repository, &self.tag, LIST_MEDIA_TYPE, bytes.as_bytes())?;
+        let number = list.sequence().unwrap_or_default();
+        terminal::say(format_args!("published list {number} as `oci://{}`\n", self.reference));
+        Ok(Exit::Ok)
+    }
+}
+
+/// Returns the trust in one key for all names.
+fn only(key: &SigningKey) -> Trust {
+    let (name, plugins) = (String::new(), vec![NamePattern::All]);
+    let trusted = TrustedKey { name, key: key.public(), plugins, not_after: None };
+    Trust { keys: vec![trusted], ..Trust::default() }
 }
 
 fn list(json: bool) -> CommandResult {
@@ -145,19 +212,7 @@ impl Target {
         if matches!(self, Self::Own(_)) {
             DirBuilder::new().recursive(true).mode(0o700).create(folder).map_err(|error| failed(&error))?;
         }
-        let guard = regular_file::open_folder(folder).map_err(|error| failed(&error))?;
-        let begin = Instant::now();
-        loop {
-            match guard.try_lock() {
-                Ok(()) => return Ok(guard),
-                Err(TryLockError::WouldBlock) if begin.elapsed() < WAIT_MAX => thread::sleep(POLL),
-                Err(TryLockError::WouldBlock) => {
-                    let message = format!("another process holds the folder `{}`", shown(folder));
-                    return Err(Stop::new(Exit::Transient, message).with_help("repeat the command when it has ended"));
-                }
-                Err(TryLockError::Error(error)) => return Err(failed(&error)),
-            }
-        }
+        folder_lock::lock(folder)
     }
 
     /// Reads the list as it is. A missing list is empty.
@@ -168,12 +223,7 @@ impl Target {
         };
         let read = match self {
             Self::Own(_) => RevocationList::parse(&bytes),
-            Self::Signed { key, .. } => {
-                let (name, plugins) = (String::new(), vec![NamePattern::All]);
-                let trusted = TrustedKey { name, key: key.public(), plugins, not_after: None };
-                let trust = Trust { keys: vec![trusted], ..Trust::default() };
-                RevocationList::parse_signed(&bytes, &trust).map(|signed| signed.list)
-            }
+            Self::Signed { key, .. } => RevocationList::parse_signed(&bytes, &only(key)).map(|signed| signed.list),
         };
         read.map_err(|fault: ListFault| self.unreadable(&fault.to_string()))
     }
@@ -183,7 +233,11 @@ impl Target {
         Stop::new(Exit::Plugin, message).with_help("restore the list from a backup; nothing was written")
     }
 
-    fn write(&self, list: &RevocationList) -> Result<(), Stop> {
+    /// Writes the list. One for other people gets the next number.
+    fn write(&self, list: &mut RevocationList) -> Result<(), Stop> {
+        if matches!(self, Self::Signed { .. }) {
+            list.advance();
+        }
         match self {
             Self::Own(file) => write_own(file, &list.to_json())
                 .map_err(|error| Stop::io(format!("write the list of revocations `{}`", shown(file)), &error)),

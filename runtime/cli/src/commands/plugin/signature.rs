@@ -3,14 +3,15 @@
 //!
 //! A component is not signed, its signatures are not valid, or a key signed it. Text, JSON and exit code keep the three apart.
 
+use super::provenance;
 use super::source::ComponentFound;
+use super::vouched::Vouched;
 use super::{inspect_bytes, read_bytes};
 use crate::arguments::{KeygenArguments, SignArguments, VerifyPluginArguments};
 use crate::exit::{CommandResult, Exit, Stop};
 use crate::key_files;
 use crate::prepare;
 use crate::replaced_file;
-use crate::terminal::rows::Rows;
 use crate::terminal::{self, visible};
 use glovebox_host::inspect::Inspection;
 use glovebox_plan::components::admission::Admission;
@@ -25,7 +26,7 @@ use glovebox_signing::trust::{NamePattern, Signer, Trust, TrustedKey};
 use glovebox_workspace::regular_file::{self, Links};
 use schemars::JsonSchema;
 use serde::Serialize;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 
 /// Creates a key for signatures.
@@ -48,18 +49,24 @@ pub fn sign(arguments: &SignArguments) -> CommandResult {
     Signatures::read(text.as_bytes())
         .and_then(|read| read.verify(&component, &public))
         .map_err(|fault| Stop::new(Exit::Usage, format!("these keys cannot sign together: {fault}")))?;
+    // Found before the signatures are written, so that a damaged file of provenance leaves nothing half.
+    let provenance = match arguments.output {
+        None => provenance::to_publish(&arguments.component, &component)?,
+        Some(_) => None,
+    };
     let file = arguments.output.clone().unwrap_or_else(|| signatures_file(&arguments.component));
     replaced_file::put(&file, &text)?;
     let ids: Vec<String> = public.iter().map(|key| key.id().to_string()).collect();
     let name = named(&component);
     terminal::say(format_args!("signed {name} in `{}` with {}\n", shown(&file), ids.join(", ")));
+    provenance.map_or(Ok(()), |bytes| provenance::sign(&arguments.component, &bytes, &keys))?;
     Ok(Exit::Ok)
 }
 
 /// What is known about the signatures of a component.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
-enum SignatureState {
+pub enum SignatureState {
     /// A key signed the component.
     Verified,
     /// The component has no signatures.
@@ -91,24 +98,26 @@ pub struct VerifyFile {
 #[derive(Debug, Serialize, JsonSchema)]
 pub struct SignatureReport {
     /// `verified`, `not_signed`, `failed`, or `not_checked` (only in `plugin inspect`).
-    state: SignatureState,
+    pub state: SignatureState,
     /// The key that signed the component; null unless the state is `verified`.
-    signer: Option<Signer>,
+    pub signer: Option<Signer>,
     /// Why the signatures do not count; null unless the state is `failed`.
-    reason: Option<String>,
+    pub reason: Option<String>,
     /// Ids of the keys that the signatures name. Anyone can write any id.
-    named_keys: Vec<String>,
+    pub named_keys: Vec<String>,
 }
 
 impl SignatureReport {
-    fn new(state: SignatureState, signatures: Option<&[u8]>) -> Self {
+    /// Creates a report without a signer and without a reason.
+    pub fn new(state: SignatureState, signatures: Option<&[u8]>) -> Self {
         let read = signatures.and_then(|bytes| Signatures::read(bytes).ok());
         let named_keys =
             read.iter().flat_map(Signatures::named_keys).map(|key| visible::line(key).into_owned()).collect();
         Self { state, signer: None, reason: None, named_keys }
     }
 
-    fn check(trust: &Trust, component: &PluginIdentity, signatures: Option<&[u8]>) -> (Self, Option<&'static str>) {
+    /// Checks a file of signatures. Also returns what the user can do about one that does not count.
+    pub fn check(trust: &Trust, component: &PluginIdentity, signatures: Option<&[u8]>) -> (Self, Option<&'static str>) {
         let of = |state| Self::new(state, signatures);
         match (trust.check(component, signatures), signatures) {
             (Ok(Some(signer)), _) => (Self { signer: Some(signer), ..of(SignatureState::Verified) }, None),
@@ -132,7 +141,7 @@ pub fn verify(arguments: &VerifyPluginArguments) -> CommandResult {
     };
     let component = read_identity(&arguments.component, arguments.name.as_deref())?;
     let signatures = match &arguments.signature {
-        None => unread(&arguments.component, read_signatures(&arguments.component))?,
+        None => read_beside(&arguments.component)?.pop(),
         Some(file) => {
             let read = regular_file::read(file, Links::Follow, FILE_BYTES_MAX);
             Some(read.map_err(|error| Stop::io(format!("read the signatures `{}`", shown(file)), &error))?)
@@ -203,15 +212,6 @@ fn read_identity(file: &Path, given: Option<&str>) -> Result<PluginIdentity, Sto
     Ok(PluginIdentity::new(name, version, &bytes))
 }
 
-/// The signer of a plugin, and the file of signatures that says so.
-#[derive(Debug, Default)]
-pub struct Vouched {
-    /// The signer. `None` for a plugin that needs no signature and has none, and in a project without `[trust]`.
-    pub signer: Option<Signer>,
-    /// The file of signatures that comes with the component, if there is one.
-    pub signatures: Option<Vec<u8>>,
-}
-
 /// Finds who signed a component that was just read. One file of signatures that counts is enough.
 ///
 /// # Errors
@@ -225,34 +225,19 @@ pub fn require(
 ) -> Result<Vouched, Stop> {
     let admission = project.admission();
     admission.refuse_revoked(name, &inspection.digest).map_err(refused)?;
-    let mut candidates = found.signatures.clone();
+    let provenance = provenance::choose(project, name, found, inspection);
+    let mut signatures = found.signatures.clone();
     if project.trust.is_none() {
-        let signatures = candidates.ok().and_then(|mut all| (!all.is_empty()).then(|| all.swap_remove(0)));
-        return Ok(Vouched { signer: None, signatures });
+        let signatures = signatures.ok().and_then(|mut all| (!all.is_empty()).then(|| all.swap_remove(0)));
+        return Ok(Vouched { signer: None, signatures, provenance });
     }
-    let bytes: Arc<[u8]> = found.bytes.as_slice().into();
-    let check = |signatures: Result<Option<Vec<u8>>, String>| {
-        let file = PluginFile { path: found.shown(), bytes: Ok(Arc::clone(&bytes)), signatures: signatures.clone() };
-        let signer = admission.signer(name, inspection, &file).map_err(refused)?;
-        Ok(Vouched { signer, signatures: signatures.unwrap_or_default() })
-    };
-    let mut tried = match &mut candidates {
-        Err(reason) => vec![Err(std::mem::take(reason))],
-        Ok(all) if all.is_empty() => vec![Ok(None)],
-        Ok(all) => all.drain(..).map(|one| Ok(Some(one))).collect(),
-    };
-    let last = tried.pop().unwrap_or(Ok(None));
-    tried.into_iter().find_map(|one| check(one).ok()).map_or_else(|| check(last), Ok)
-}
-
-/// Writes the signatures of a component beside it. Removes those that were there if the component has none, because they are about
-/// other bytes. No link below `root` is followed.
-pub fn install(root: &Path, signatures: Option<&[u8]>, component: &Path) -> Result<(), Stop> {
-    let place = signatures_file(component);
-    match signatures {
-        Some(signatures) => replaced_file::put_below(root, &place, signatures),
-        None => replaced_file::remove_below(root, &place),
-    }
+    let bytes = Ok(found.bytes.as_slice().into());
+    let file = PluginFile { path: found.shown(), bytes, signatures: signatures.clone() };
+    let locked = project.lock.plugins.get(name);
+    let accepted = admission.signer(name, inspection, &file, locked).map_err(refused)?;
+    let counts = accepted.as_ref().map(|accepted| accepted.at);
+    let signatures = counts.and_then(|at| Some(signatures.as_mut().ok()?.swap_remove(at)));
+    Ok(Vouched { signer: accepted.map(|accepted| accepted.signer), signatures, provenance })
 }
 
 /// Refuses a component that was revoked, also outside of any project and in one whose configuration has errors.
@@ -262,7 +247,7 @@ pub fn refuse_revoked_here(inspection: &Inspection) -> Result<(), Stop> {
 }
 
 /// Returns the trusted keys and the revocations of the project in the current folder, or the revocations of the user alone.
-fn admission_here() -> Admission {
+pub fn admission_here() -> Admission {
     let here = Path::new(".");
     match project::read_project(here, None) {
         Ok(project) => project.admission(),
@@ -270,60 +255,18 @@ fn admission_here() -> Admission {
     }
 }
 
-/// What `plugin inspect` shows about signatures and revocations.
-#[derive(Debug, Serialize, JsonSchema)]
-pub struct Standing {
-    /// The signatures of the component.
-    signature: SignatureReport,
-    /// Why the component may not run; null unless it was revoked.
-    revoked: Option<String>,
-}
-
-impl Standing {
-    /// Looks at the signatures beside a component, with the keys of the project in the current folder, and at the revocations.
-    pub fn read(file: &Path, inspection: &Inspection) -> Result<Self, Stop> {
-        let signatures = unread(file, read_signatures(file))?;
-        let admission = admission_here();
-        let name = inspection.manifest.as_ref().map_or("", |manifest| manifest.name.as_str());
-        let revoked = admission.revocations.find(name, &inspection.digest).map(|refused| refused.to_string());
-        let signature = match (&admission.trust, &signatures) {
-            (_, None) => SignatureReport::new(SignatureState::NotSigned, None),
-            (None, Some(bytes)) => SignatureReport::new(SignatureState::NotChecked, Some(bytes)),
-            // A component without a manifest has no name that a key could cover.
-            (Some(_), Some(bytes)) if name.is_empty() => SignatureReport::new(SignatureState::NotChecked, Some(bytes)),
-            (Some(trust), Some(bytes)) => {
-                let component = read_identity(file, None)?;
-                SignatureReport::check(trust, &component, Some(bytes)).0
-            }
-        };
-        Ok(Self { signature, revoked })
-    }
-
-    /// Returns the rows of `plugin inspect`.
-    pub fn render(&self) -> String {
-        let mut rows = Rows::new(9);
-        let SignatureReport { state, signer, reason, named_keys } = &self.signature;
-        match (state, signer, reason) {
-            (_, Some(signer), _) => rows.row("signed", format_args!("verified: by {signer}")),
-            (_, _, Some(reason)) => rows.row("signed", format_args!("failed: {reason}")),
-            (SignatureState::NotChecked, ..) => {
-                let keys = named_keys.join(", ");
-                rows.row("signed", format_args!("not checked, since no key is trusted here; it names {keys}"));
-            }
-            _ => rows.row("signed", "not signed"),
-        }
-        self.revoked.iter().for_each(|reason| rows.row("revoked", reason));
-        rows.finish()
-    }
-}
-
 fn refused(problem: PluginProblem) -> Stop {
     Stop { help: problem.help, ..Stop::new(Exit::Plugin, problem.message) }
 }
 
-fn unread(component: &Path, read: Result<Option<Vec<u8>>, String>) -> Result<Option<Vec<u8>>, Stop> {
-    read.map_err(|reason| {
-        let file: PathBuf = signatures_file(component);
+/// Reads the file of signatures beside a component.
+///
+/// # Errors
+///
+/// Exit 7 if there is one that cannot be read.
+pub fn read_beside(component: &Path) -> Result<Vec<Vec<u8>>, Stop> {
+    read_signatures(component).map_err(|reason| {
+        let file = signatures_file(component);
         Stop::new(Exit::Plugin, format!("the signatures `{}` cannot be read: {reason}", shown(&file)))
     })
 }

@@ -5,7 +5,7 @@ use super::registries::{self, newest};
 use crate::exit::{Exit, Stop};
 use crate::terminal::visible;
 use glovebox_host::inspect::Inspection;
-use glovebox_plan::prepare::admission::read_signatures;
+use glovebox_plan::prepare::admission::{read_provenance, read_signatures};
 use glovebox_record::Digest;
 use glovebox_registry::reference::{Reference, Tag};
 use std::path::{Path, PathBuf};
@@ -33,6 +33,8 @@ pub struct ComponentFound {
     /// The files of signatures that come with the component, or why they cannot be read. In a registry, everyone who may push can
     /// attach one.
     pub signatures: Result<Vec<Vec<u8>>, String>,
+    /// The files of provenance that come with the component, or why they cannot be read. Nothing depends on them.
+    pub provenance: Result<Vec<Vec<u8>>, String>,
 }
 
 /// Where a component was found.
@@ -109,11 +111,11 @@ impl PluginSource {
         let found = match self {
             Self::File(file) => {
                 refuse_missing(file)?;
-                let signatures = read_signatures(file).map(|found| found.into_iter().collect());
                 ComponentFound {
                     bytes: read_bytes(file, bytes_max)?,
                     place: FoundPlace::File(file.clone()),
-                    signatures,
+                    signatures: read_signatures(file),
+                    provenance: read_provenance(file),
                 }
             }
             Self::Address(address) => {
@@ -127,7 +129,8 @@ impl PluginSource {
                     return Err(Stop::new(Exit::Usage, message).with_help(help));
                 }
                 let bytes = registries::client()?.download(address, bytes_max)?;
-                ComponentFound { bytes, place: FoundPlace::Address(address.clone()), signatures: Ok(Vec::new()) }
+                let place = FoundPlace::Address(address.clone());
+                ComponentFound { bytes, place, signatures: Ok(Vec::new()), provenance: Ok(Vec::new()) }
             }
             Self::Registry(reference) => read_reference(reference, bytes_max, wants_signatures)?,
         };
@@ -181,6 +184,7 @@ fn read_reference(reference: &Reference, bytes_max: u64, wants_signatures: bool)
         false => Vec::new(),
     };
     Ok(ComponentFound {
+        provenance: Ok(registries::provenance(&client, &pulled.reference)?),
         bytes: pulled.bytes,
         place: FoundPlace::Registry(Box::new(pulled.reference)),
         signatures: Ok(signatures),

@@ -41,7 +41,7 @@ pub fn test(arguments: &TestArguments) -> CommandResult {
     let input = arguments.input.as_deref().map(stage_files::input).transpose()?;
     let cases = arguments.cases.as_deref().map(stage_files::cases).transpose()?.unwrap_or_default();
     let commands = arguments.allow_commands.then(tier).transpose()?;
-    let folder = TemporaryFolder::new("plugin-test");
+    let folder = TemporaryFolder::removed_by_signals("plugin-test");
     let folder = folder.map_err(|error| Stop::io("make a temporary folder for the calls", &error))?;
     let host = prepare::component_host();
     let report = glovebox_contract::test(TestRequest {

@@ -5,7 +5,7 @@ use super::editing::{Editing, with_version};
 use super::inspect_bytes;
 use super::now::{self, plugin_now};
 use super::registries::{self, newest};
-use super::signature::{self, Vouched};
+use super::signature;
 use super::source::PluginSource;
 use crate::arguments::UpdateArguments;
 use crate::exit::{CommandResult, Exit, Stop};
@@ -43,8 +43,9 @@ pub fn update(arguments: &UpdateArguments) -> CommandResult {
         let message = format!("`{shown}` is the plugin `{}`, and not `{name}`", manifest.name);
         return Err(Stop::new(Exit::Plugin, message).with_help("add it under its own name with `glovebox plugin add`"));
     }
-    let Vouched { signer, signatures } = signature::require(project, name, &found, &inspection)?;
+    let vouched = signature::require(project, name, &found, &inspection)?;
     let reference = found.reference(&inspection)?;
+    let signer = vouched.signer.clone();
     let mut after = LockedPlugin { signer, ..plugin_now(project, name, entry, &inspection)?.plugin };
     if let Some(reference) = &reference {
         after.source = LockSource::Registry(Box::new(reference.clone()));
@@ -61,23 +62,27 @@ pub fn update(arguments: &UpdateArguments) -> CommandResult {
         return Err(Stop::new(Exit::Policy, message).with_help(help));
     }
     if let Some(reference) = &reference {
-        registries::put(&found.bytes, signatures.as_deref())?;
-        write_version(&editing, name, reference)?;
+        editing.require_places()?;
+        registries::put(&found.bytes, &vouched, reference)?;
     } else if arguments.from.is_some() {
         let file = installed(project, entry);
         if before.is_none_or(|before| before.digest != after.digest) {
             replaced_file::put_below(&project.config_dir, &file, &found.bytes)?;
         }
         // The same bytes may have more signatures than before.
-        signature::install(&project.config_dir, signatures.as_deref(), &file)?;
+        vouched.install(&project.config_dir, &file)?;
     }
-    if before == Some(&after) {
+    let config = reference.as_ref().map_or(Ok(None), |reference| config_text(&editing, name, reference))?;
+    if before == Some(&after) && config.is_none() {
         return Ok(Exit::Ok);
     }
     let mut lock = Lock { plugins: project.lock.plugins.clone() };
     let version = after.version.as_deref().map(|version| format!(" to {}", visible::line(version))).unwrap_or_default();
     lock.plugins.insert(name.to_owned(), after);
-    editing.write_lock(&lock)?;
+    match config {
+        Some(config) => editing.write(&lock, &config)?,
+        None => editing.write_lock(&lock)?,
+    }
     terminal::say(format_args!("updated `{name}`{version}\n"));
     if grown.iter().flatten().any(|growth| matches!(growth, Growth::Wanted(_))) {
         terminal::say(
@@ -145,16 +150,15 @@ fn installed(project: &Project, entry: &PluginEntry) -> PathBuf {
     }
 }
 
-/// Writes the version into `glovebox.toml`. After a crash, the lock file has another version, and the plugin does not run until the
-/// update is repeated.
-fn write_version(editing: &Editing, name: &str, reference: &Reference) -> Result<(), Stop> {
+/// Returns the text of `glovebox.toml` with the new version. `None` if it has that version.
+fn config_text(editing: &Editing, name: &str, reference: &Reference) -> Result<Option<String>, Stop> {
     let version = reference.tag.as_ref().and_then(Tag::version);
     let version = version.ok_or_else(|| Stop::new(Exit::Internal, "a plugin of a registry has no version"))?;
     let is_there =
         editing.project.config.plugins.get(name).is_some_and(
             |entry| matches!(&entry.source, ComponentSource::Registry(source) if source.version == version),
         );
-    if is_there { Ok(()) } else { editing.write_config(&with_version(&editing.config_text()?, name, &version)?) }
+    if is_there { Ok(None) } else { with_version(&editing.config_text()?, name, &version).map(Some) }
 }
 
 fn unknown(project: &Project, name: &str) -> Stop {
