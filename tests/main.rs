@@ -100,6 +100,7 @@ mod plugin_contract;
 mod plugin_languages;
 mod plugin_lock;
 mod plugins;
+mod policies;
 mod public_pipelines;
 mod quota;
 mod recovery;
