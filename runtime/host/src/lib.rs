@@ -23,10 +23,14 @@ mod engine;
 pub mod host;
 pub mod inspect;
 pub mod interfaces;
+pub mod isolated;
+pub mod judgement;
 mod link;
 mod load_error;
+pub mod policy;
 mod probe;
 pub mod rules;
+pub mod tool_provider;
 
 // From a call to its report. `attempt` has a file for each WIT interface.
 pub mod answer;

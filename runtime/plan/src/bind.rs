@@ -12,6 +12,7 @@ pub mod holdout_access;
 pub mod inputs;
 mod no_change;
 pub mod plugin_attributes;
+mod policies;
 mod problem;
 mod program;
 mod recovery;
@@ -19,6 +20,7 @@ pub mod request;
 pub mod role;
 pub mod subject;
 mod tool_hooks;
+pub mod tool_providers;
 mod tool_servers;
 
 pub use problem::{BindClass, BindErrors};
@@ -55,6 +57,7 @@ use role::HandlerSource;
 use std::collections::{BTreeMap, HashMap};
 use std::rc::Rc;
 use std::sync::{Arc, OnceLock};
+use tool_providers::LoadedProvider;
 
 /// The options of the caller and the capabilities of the machine. The default refuses all commands, because it has no sandbox.
 #[derive(Clone, Default)]
@@ -105,6 +108,7 @@ pub fn bind(
     let warnings = binder.nodes(&pipeline, |id, binding| {
         bindings.insert(id.clone(), binding);
     });
+    let policies = binder.policies();
     let Binder { mut errors, mut unlocked, .. } = binder;
     let asks = |node: &&Node| bindings.get(&node.id).is_some_and(|binding| binding.model);
     let asking = pipeline.nodes.iter().filter(|_| options.script.is_none() && !options.simulate).filter(asks);
@@ -152,7 +156,7 @@ pub fn bind(
             script: options.script,
             price: config.models.get(unconfigured).and_then(|entry| entry.price),
         },
-        checks: PlannedChecks { verify, no_change, recovery },
+        checks: PlannedChecks { verify, no_change, recovery, policies },
         bounds: OperatorBounds {
             disk_bytes_max: config.run.disk_bytes_max,
             parallel_max: config.run.parallel_max,
@@ -193,6 +197,7 @@ pub fn check(
         binder.errors.diagnostics.extend(refused(pipeline));
     }
     let warnings = binder.nodes(pipeline, |_, _| {});
+    binder.policies();
     binder.errors.diagnostics.extend(warnings);
     binder.errors
 }
@@ -252,6 +257,7 @@ struct Binder<'a> {
     /// If true, a plugin that is not in the lock file is not an error.
     plan_only: bool,
     loaded: BTreeMap<&'a str, Option<LoadedHandler>>,
+    providers: BTreeMap<&'a str, Option<LoadedProvider<'a>>>,
     unlocked: Vec<PluginProblem>,
     attributes: AttributeCheck,
     errors: BindErrors,
@@ -281,6 +287,7 @@ impl<'a> Binder<'a> {
             holdouts: Holdouts { reach, sealed: &options.sealed, verify: operator.config.verify.as_deref() },
             plan_only: options.plan_only,
             loaded: BTreeMap::new(),
+            providers: BTreeMap::new(),
             unlocked: Vec::new(),
             attributes: AttributeCheck::default(),
             errors: BindErrors::default(),
@@ -346,6 +353,7 @@ impl<'a> Binder<'a> {
             return None;
         }
         let LoadedHandler { component, granted } = self.handler(source)?;
+        let providers = self.providers(request);
         let inputs = GrantInputs {
             request,
             place: Place::for_node(node),
@@ -354,8 +362,11 @@ impl<'a> Binder<'a> {
             granted: &granted,
             limits: &self.operator.config.limits,
             agents: &self.operator.config.agents,
+            has_policies: !self.operator.config.policies.is_empty(),
             sandbox: &self.operator.config.sandbox,
             servers: &self.operator.config.mcp,
+            providers: &providers,
+            plugins: &self.operator.config.plugins,
             verify: self.operator.config.verify.as_deref(),
             holdouts: self.holdouts,
         };
@@ -371,6 +382,7 @@ impl<'a> Binder<'a> {
             program,
             hooks,
             servers,
+            providers,
             limits,
             mut grants,
             diagnostics,
@@ -396,6 +408,7 @@ impl<'a> Binder<'a> {
             program: program.map(Arc::new),
             hooks,
             servers,
+            providers,
             grants,
             narrowed: self.narrowed(source),
             wants,
@@ -482,6 +495,9 @@ impl<'a> Binder<'a> {
             let message = format!("plugin `{handler}` declares the attribute `{name}`, which Glovebox itself reads");
             let help = "its author must choose another name, such as one with the plugin's own prefix".to_owned();
             return Err(PluginProblem { help: Some(help), ..source.problem(message) });
+        }
+        if let Some(fault) = tool_providers::tools_fault(entry, &inspection) {
+            return Err(source.problem(format!("plugin `{handler}` cannot offer tools: {fault}")));
         }
         let granted = granted(&inspection, Some(entry));
         let fault = role::verifier_fault(&inspection, &granted).filter(|_| entry.role == Role::Verifier);

@@ -15,11 +15,13 @@ mod models;
 pub mod narrowed;
 pub mod origin;
 mod parallel;
+mod policy;
 pub mod print;
 mod recovery;
 mod sandbox;
 mod sessions;
 mod shared;
+mod tool_provider;
 mod tool_server;
 mod verify;
 
@@ -31,6 +33,7 @@ pub use holdout_readers::{HoldoutPlan, HoldoutReader};
 pub use models::{ChosenModel, PlanAsks, PlanModel, PlannedModel};
 pub use origin::{Grant, GrantField, Origin, OriginPart};
 pub use parallel::{PlanChild, PlanParallel, PlanSupervision};
+pub use policy::{BoundPolicy, PlanPolicy, PolicyBinding};
 pub use print::{CapabilityLists, PlanComponent, PlanExec, PlanFile, PlanNode, PlanOrigin, PlanUnlocked, PlanWant};
 pub use recovery::{NodeRecovery, PlanRecovery, PlannedRecovery};
 pub use sandbox::{
@@ -38,6 +41,7 @@ pub use sandbox::{
     TIER_UNCONFINED,
 };
 pub use shared::Shared;
+pub use tool_provider::{BoundProvider, PlanToolProvider, ProviderComponent};
 pub use tool_server::{BoundServer, PlanToolServer, ServerGrant};
 pub use verify::{PlanNoChange, PlanPhase, PlanVerify};
 
@@ -143,6 +147,8 @@ pub struct PlannedChecks {
     pub no_change: Option<NoChangeRule>,
     /// The write recovery. `None` unless the operator enables it.
     pub recovery: Option<PlannedRecovery>,
+    /// The policies over tool calls and edges, in the order of `glovebox.toml`.
+    pub policies: Vec<BoundPolicy>,
 }
 
 /// The operator's limits of a run.

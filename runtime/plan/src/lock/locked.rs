@@ -1,9 +1,9 @@
 //! One plugin of a lock file: the facts of its bytes, and what author and operator wrote about it.
 
-use super::line::grant_lines;
+use super::line::{grant_lines, tool_lines};
 use super::source::LockSource;
 use super::wants::{granted, wanted};
-use crate::config::{PluginEntry, RuleEntry};
+use crate::config::{PluginEntry, PolicyEntry, RuleEntry};
 use glovebox_host::inspect::Inspection;
 use glovebox_pipeline::ir::Role;
 use glovebox_record::{Digest, DigestError};
@@ -49,10 +49,15 @@ impl LockedPlugin {
     pub fn for_plugin(name: &str, entry: &PluginEntry, locked: Option<&Self>, inspection: &Inspection) -> Self {
         let source = LockSource::of_configured(&entry.source, locked.map(|locked| &locked.source));
         let offered = entry.grants.clone().unwrap_or_default();
-        let grants = grant_lines(&granted(inspection, Some(entry)), entry.role);
+        let with_tools = |mut lines: Vec<String>| {
+            lines.extend(tool_lines(&entry.tools));
+            lines.sort();
+            lines
+        };
+        let grants = with_tools(grant_lines(&granted(inspection, Some(entry)), entry.role));
         Self {
             wants: grant_lines(&wanted(inspection, Some(entry)), Role::Builder),
-            offered: grant_lines(&offered, entry.role),
+            offered: with_tools(grant_lines(&offered, entry.role)),
             ..Self::for_bytes(name, source, inspection, grants)
         }
     }
@@ -62,6 +67,11 @@ impl LockedPlugin {
         let grants = entry.transform.lines();
         let source = LockSource::File(entry.path.clone());
         Self { offered: grants.clone(), ..Self::for_bytes(name, source, inspection, grants) }
+    }
+
+    /// Returns the entry of a policy as it is now, without its signer. A policy has no wants and no grants.
+    pub fn for_policy(name: &str, entry: &PolicyEntry, inspection: &Inspection) -> Self {
+        Self::for_bytes(name, LockSource::File(entry.path.clone()), inspection, Vec::new())
     }
 
     fn for_bytes(name: &str, source: LockSource, inspection: &Inspection, grants: Vec<String>) -> Self {

@@ -11,8 +11,10 @@ use super::egress::PlanEgress;
 use super::models::{PlanAsks, PlanModel};
 use super::origin::Grant;
 use super::parallel::PlanParallel;
+use super::policy::PlanPolicy;
 use super::recovery::PlanRecovery;
 use super::sessions::{EdgesInto, PlanSession};
+use super::tool_provider::PlanToolProvider;
 use super::tool_server::{PlanToolServer, ServerGrant};
 use super::verify::{PlanNoChange, PlanVerify};
 use super::{Binding, HoldoutPlan, Plan, PlanSandbox, Shared};
@@ -56,6 +58,7 @@ impl Plan {
             model: self.model_word(),
             models: self.printed_models(),
             tool_servers: self.printed_servers(),
+            tool_providers: self.printed_providers(),
             steps_max: bounds.steps_max,
             wall_max_ms: bounds.wall_max.map(|wall| u64::try_from(wall.as_millis()).unwrap_or(u64::MAX)),
             stall: bounds.stall,
@@ -76,6 +79,7 @@ impl Plan {
             verify: self.checks.verify.as_deref().map(PlanVerify::new),
             no_change: self.checks.no_change.as_ref().map(PlanNoChange::new),
             recovery: self.checks.recovery.as_ref().map(PlanRecovery::new),
+            policies: self.printed_policies(),
             rules: self.findings.rule_report.rules.clone(),
             transformed: self.findings.rule_report.transformed.as_ref().map(|text| Digest::hash(text.as_bytes())),
             unlocked: self.findings.unlocked.iter().map(PlanUnlocked::new).collect(),
@@ -151,6 +155,9 @@ pub struct PlanFile<'a> {
     /// The tool servers that nodes may start. Absent if there are none.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub tool_servers: Vec<PlanToolServer<'a>>,
+    /// The plugins whose tools nodes may call. Absent if there are none.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub tool_providers: Vec<PlanToolProvider<'a>>,
     /// Maximum number of steps of a run.
     pub steps_max: u64,
     /// Maximum duration of a run, in milliseconds. Absent if there is no limit.
@@ -196,6 +203,9 @@ pub struct PlanFile<'a> {
     /// The write recovery. Absent unless the operator enables it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub recovery: Option<PlanRecovery>,
+    /// The policies that judge tool calls and edges, in order. Absent if there are none.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub policies: Vec<PlanPolicy<'a>>,
     /// The rule plugins that checked the pipeline, in order, and the changes of each. Absent if there are none.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub rules: Vec<RuleRecord>,
@@ -264,7 +274,8 @@ pub struct CapabilityLists {
     /// Folders that commands could write and that are kept within the run, but never committed.
     #[serde(default)]
     pub cache: BTreeSet<String>,
-    /// Tools of servers that a model could call, such as `github.get_issue`; `github.*` for all tools of a server.
+    /// Tools that a model could call: those of servers, such as `github.get_issue`, with `github.*` for all tools of a server; and those
+    /// of plugins, such as `acme.search/find`, with `acme.search/*` for all tools of a plugin.
     #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
     pub tools: BTreeSet<String>,
     /// True if commands could read every commit and branch of the project's repository. Absent if false.
@@ -322,6 +333,15 @@ impl CapabilityLists {
                 }
                 C::ToolServer(name, grant) => {
                     lists.add_server(name, grant);
+                    continue;
+                }
+                C::ToolProvider(name, grant) => {
+                    match grant {
+                        ServerGrant::Tool(tool) => lists.tools.insert(format!("{name}/{tool}")),
+                        ServerGrant::AnyTool => lists.tools.insert(format!("{name}/*")),
+                        // The stage may read these paths too. A plugin has no other grant.
+                        _ => false,
+                    };
                     continue;
                 }
                 C::AnyCommand => (&mut lists.execute, &"*"),
