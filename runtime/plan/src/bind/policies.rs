@@ -46,7 +46,8 @@ impl Binder<'_> {
             .map_err(|error| problem(format!("`{name}` cannot be used as a policy: {error}"), error.help()))?;
         let admission = &self.catalog.admission;
         admission.refuse_revoked(name, &inspection.digest)?;
-        let signer = admission.signer(name, &inspection, file)?;
+        let accepted = admission.signer(name, &inspection, file, self.operator.lock.plugins.get(name))?;
+        let signer = accepted.map(|accepted| accepted.signer);
         let now = LockedPlugin { signer, ..LockedPlugin::for_policy(name, entry, &inspection) };
         if let Err(mismatch) = self.operator.lock.verify(&now) {
             let problem = problem(mismatch.to_string(), Some(mismatch.help().to_owned()));
