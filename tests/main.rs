@@ -137,6 +137,7 @@ mod subject;
 mod terminal;
 mod timeouts;
 mod tool_hooks;
+mod tool_providers;
 mod transcripts;
 mod trust;
 mod verification;

@@ -19,6 +19,9 @@ const PRELUDE: &str = include_str!("prelude.wat");
 /// The part that all rule plugins share: memory, an allocator, and no findings.
 const RULES_PRELUDE: &str = include_str!("rules.wat");
 
+/// The part that all tool providers share: memory, an allocator, the arguments of a call, and an empty answer.
+const PROVIDER_PRELUDE: &str = include_str!("provider.wat");
+
 /// Returns the folder of this file.
 pub(crate) fn folder() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/guests")
@@ -43,6 +46,31 @@ pub(crate) fn component(fields: &str) -> Vec<u8> {
 /// Builds a rule plugin from the functions `$lint` and `$transform` and the other fields that they need.
 pub(crate) fn rules(fields: &str) -> Vec<u8> {
     encode(&format!("(module\n{fields}\n{RULES_PRELUDE})"), "rules")
+}
+
+/// Builds a tool provider from the functions `$definitions` and `$call` and the other fields that they need.
+pub(crate) fn provider(fields: &str) -> Vec<u8> {
+    encode(&format!("(module\n{fields}\n{PROVIDER_PRELUDE})"), "provider")
+}
+
+/// Returns the data of tools, each with its name, description and schema, and the function `$listed`, which lists them.
+pub(crate) fn tools(tools: &[(&str, &str, &str)]) -> String {
+    let (mut fields, mut text_at) = (String::new(), 8192);
+    let data = |at: usize, bytes: &[u8]| {
+        let quoted: String = bytes.iter().map(|byte| format!("\\{byte:02x}")).collect();
+        format!("(data (i32.const {at}) \"{quoted}\")\n")
+    };
+    for (index, (name, description, schema)) in tools.iter().enumerate() {
+        let mut record = Vec::new();
+        for text in [name, description, schema] {
+            fields.push_str(&data(text_at, text.as_bytes()));
+            let words = [text_at, text.len()].map(|word| u32::try_from(word).expect("a small number").to_le_bytes());
+            record.extend(words.concat());
+            text_at += text.len();
+        }
+        fields.push_str(&data(1024 + 24 * index, &record));
+    }
+    format!("{fields}(func $listed (call $tools (i32.const {})))\n", tools.len())
 }
 
 /// Returns the fields of a rule plugin without findings that transforms every graph to this one.

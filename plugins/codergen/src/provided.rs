@@ -1,15 +1,15 @@
-//! Tools of tool servers. The host starts the servers and lists their tools.
+//! Tools of tool servers and of plugins. The host asks these for their tools.
 //!
-//! The names of these tools begin with `mcp__`. A call of a tool with this prefix that is not offered is passed to the host
-//! nevertheless, which refuses and records the call.
+//! The names of these tools begin with `mcp__` or `plugin__`. A call of a tool with such a prefix that is not offered is passed to the
+//! host nevertheless, which refuses and records the call.
 
 use crate::tool_result::ToolResult;
 use crate::truncate;
 use glovebox_plugin_sdk::llm::{Part, ToolDef};
 use glovebox_plugin_sdk::tools;
 
-/// Prefix of the names of these tools.
-const PREFIX: &str = "mcp__";
+/// Prefixes of the names of these tools.
+const PREFIXES: [&str; 2] = ["mcp__", "plugin__"];
 
 /// The offered tools, which stay the same during an attempt.
 #[derive(Debug, Default)]
@@ -26,9 +26,9 @@ impl ProvidedTools {
         &self.0
     }
 
-    /// Returns true if the name is that of a server's tool, offered or not.
+    /// Returns true if the name is that of a tool of a server or a plugin, offered or not.
     pub(crate) fn has(name: &str) -> bool {
-        name.starts_with(PREFIX)
+        PREFIXES.iter().any(|prefix| name.starts_with(prefix))
     }
 
     /// Calls a tool.

@@ -158,7 +158,7 @@ impl<B: BlobStore + 'static> Workbench<B> {
         let source = sandbox.as_ref().map_or_else(|| FileSource::Folder(workspace), AttemptSandbox::files);
         let jail = sandbox.as_ref().filter(|_| binding.runs_commands()).and_then(AttemptSandbox::jail);
         let hooks = sandbox.as_ref().and_then(|sandbox| sandbox.hooks(binding));
-        let tools = self.tools(assignment, sandbox.as_ref())?;
+        let tools = self.tools(assignment, binding, sandbox.as_ref(), &source)?;
         let model = if binding.model { Some(self.model(node, assignment)?) } else { None };
         let conversation =
             if binding.model { self.conversation_setting(node, assignment)? } else { ConversationSetting::default() };

@@ -7,7 +7,8 @@ use crate::bindings::ProvidedPre;
 use crate::inspect::Inspection;
 use crate::interfaces::{ImportState, is_export, newer_export, release};
 pub use crate::load_error::LoadError;
-use glovebox_record::{Digest, Limits};
+use glovebox_record::{Digest, LimitName, Limits};
+use wasmtime::component::Component as Code;
 
 /// A component that was checked, compiled and linked.
 pub struct Component {
@@ -18,8 +19,31 @@ pub struct Component {
 
 /// Totals that the component's core modules declare.
 pub(crate) struct Needs {
-    pub(crate) memories: u64,
-    pub(crate) tables: u64,
+    memories: u64,
+    tables: u64,
+}
+
+impl Needs {
+    pub(crate) fn of_code(code: &Code) -> Self {
+        let required = code.resources_required();
+        Self {
+            memories: required.as_ref().map_or(0, |required| u64::from(required.num_memories)),
+            tables: required.as_ref().map_or(0, |required| u64::from(required.num_tables)),
+        }
+    }
+
+    /// Returns the number that the limit `instances` bounds: the largest of the numbers of instances, memories and tables.
+    pub(crate) fn instances(&self, inspection: &Inspection) -> u64 {
+        inspection.core_instances.max(self.memories).max(self.tables)
+    }
+
+    /// Returns the limit that the component's binary itself exceeds, if there is one.
+    pub(crate) fn over(&self, inspection: &Inspection, limits: &Limits) -> Option<LimitName> {
+        if inspection.bytes > limits.component_bytes {
+            return Some(LimitName::ComponentBytes);
+        }
+        (self.instances(inspection) > limits.instances).then_some(LimitName::Instances)
+    }
 }
 
 impl Component {
@@ -30,7 +54,7 @@ impl Component {
 
     /// Returns the number that the limit `instances` bounds: the largest of the numbers of instances, memories and tables.
     pub(crate) fn instances(&self) -> u64 {
-        self.inspection.core_instances.max(self.needs.memories).max(self.needs.tables)
+        self.needs.instances(&self.inspection)
     }
 
     /// Returns the result of inspecting the bytes.

@@ -12,7 +12,9 @@ use wasmtime::{
     Config, Enabled, Engine, InstanceAllocationStrategy, PoolingAllocationConfig, Result, WasmBacktraceDetails,
 };
 
-/// Memories, tables and core instances that the pool reserves for each slot. A component that needs more cannot be instantiated.
+/// Components that one call of a stage can run at a time: its own, and the tool provider that it waits for.
+const PER_CALL_COMPONENTS: u32 = 2;
+/// Memories, tables and core instances that the pool reserves for each component. A component that needs more cannot be instantiated.
 const PER_SLOT_MEMORIES: u32 = 4;
 const PER_SLOT_TABLES: u32 = 16;
 const PER_SLOT_INSTANCES: u32 = 64;
@@ -104,7 +106,7 @@ fn config() -> Config {
 }
 
 fn pool(slots: u32, reset: MemoryReset) -> InstanceAllocationStrategy {
-    let slots = slots.max(1);
+    let slots = slots.max(1).saturating_mul(PER_CALL_COMPONENTS);
     let mut pool = PoolingAllocationConfig::new();
     pool.total_component_instances(slots).total_stacks(slots);
     pool.total_memories(slots.saturating_mul(PER_SLOT_MEMORIES)).max_memories_per_component(PER_SLOT_MEMORIES);

@@ -72,7 +72,7 @@ pub struct HostError(String);
 /// processes, files other than through the interfaces in `wit/`, and memory of other calls.
 pub struct Host {
     pub(crate) prepared: HostEngine,
-    linker: Linker<Attempt>,
+    pub(crate) linker: Linker<Attempt>,
     aot: Option<AotStore>,
     compiler: Compiler,
     while_compiling: WhileCompiling,
@@ -114,12 +114,7 @@ impl Host {
         let code = self.code(&inspection, bytes, stored)?;
         let pre = self.linker.instantiate_pre(&code).and_then(ProvidedPre::new);
         let pre = pre.map_err(|problem| LoadError::Link(format!("{problem:#}")))?;
-        let required = code.resources_required();
-        let needs = Needs {
-            memories: required.as_ref().map_or(0, |required| u64::from(required.num_memories)),
-            tables: required.as_ref().map_or(0, |required| u64::from(required.num_tables)),
-        };
-        let component = Arc::new(Component { inspection, pre, needs });
+        let component = Arc::new(Component { inspection, pre, needs: Needs::of_code(&code) });
         self.loaded().insert(digest, Arc::clone(&component));
         Ok(component)
     }

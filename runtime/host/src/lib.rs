@@ -27,6 +27,7 @@ mod link;
 mod load_error;
 mod probe;
 pub mod rules;
+pub mod tool_provider;
 
 // From a call to its report. `attempt` has a file for each WIT interface.
 pub mod answer;

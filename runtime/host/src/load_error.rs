@@ -35,6 +35,12 @@ pub enum LoadError {
     /// The component is a rule plugin with imports, which are not allowed. The list contains the imports.
     #[error("the component imports {}: rules must not import anything", exports_text(.0))]
     RulesImport(Vec<String>),
+    /// The component exports no tools. The list contains its exports.
+    #[error("the component exports no `glovebox:plugin/tool@0.1.0`, so it provides no tools; it exports {}", exports_text(.0))]
+    NoTools(Vec<String>),
+    /// The component is a tool provider and imports interfaces of other worlds. The list contains these imports.
+    #[error("the component imports {}: a tool provider may import only `files` and `control`", exports_text(.0))]
+    ProviderImport(Vec<String>),
     /// The component creates too many instances.
     #[error("the component creates {count} core instances, expected at most {limit} (limit `instances`)")]
     TooManyInstances {
@@ -77,7 +83,8 @@ impl LoadError {
             )),
             Self::NoStage(_) => Some(
                 "build it for a world of `wit/` that exports `stage`: `handler`, `agent` or `verifier`; components of the world \
-                 `rules` belong under `[rules]` in glovebox.toml"
+                 `rules` belong under `[rules]` in glovebox.toml, and agents call those of the world `tool-provider`: \
+                 `tools=\"acme.search\"` on a node"
                     .to_owned(),
             ),
             _ => None,

@@ -31,7 +31,7 @@ use std::pin::pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
-use wasmtime::{Error, Result, Store, UpdateDeadline};
+use wasmtime::{Engine, Error, Result, Store, UpdateDeadline};
 
 /// Interval at which a call checks for cancellation and revocation while its guest waits inside the host. While the guest runs
 /// code, every tick of the epoch checks for cancellation.
@@ -44,7 +44,7 @@ pub(crate) async fn run(component: &Component, call: Call, prepared: &HostEngine
     if let Some(reason) = reasons.revocation.as_ref().and_then(RevocationCheck::look) {
         return report::without_guest(Some(component), &limits, ending::revoked(reason));
     }
-    if let Some(name) = over_static(component, &limits) {
+    if let Some(name) = component.needs.over(&component.inspection, &limits) {
         return report::without_guest(Some(component), &limits, ending::limit_hit(name, &limits));
     }
     if reasons.canceled.load(Ordering::Relaxed) {
@@ -58,7 +58,7 @@ pub(crate) async fn run(component: &Component, call: Call, prepared: &HostEngine
         Ok(prepared) => prepared,
         Err(problem) => return report::without_guest(Some(component), &limits, ending::host_fault(problem)),
     };
-    let mut store = store_of(component, attempt, reasons.clone());
+    let mut store = store_of(component.pre.engine(), attempt, reasons.clone());
     let mut instantiated = false;
     let ended = {
         let mut guest = pin!(guest(component, &mut store, &input, &mut instantiated));
@@ -109,10 +109,10 @@ async fn guest(
 
 /// The reasons for which a call is stopped.
 #[derive(Clone)]
-struct StopReasons {
-    deadline: Arc<Deadline>,
-    canceled: Arc<AtomicBool>,
-    revocation: Option<RevocationCheck>,
+pub(crate) struct StopReasons {
+    pub(crate) deadline: Arc<Deadline>,
+    pub(crate) canceled: Arc<AtomicBool>,
+    pub(crate) revocation: Option<RevocationCheck>,
 }
 
 impl StopReasons {
@@ -122,7 +122,7 @@ impl StopReasons {
     }
 
     /// Waits for a reason.
-    async fn watch(&self) -> Stop {
+    pub(crate) async fn watch(&self) -> Stop {
         loop {
             if let Some(stop) = self.now() {
                 return stop;
@@ -147,14 +147,6 @@ impl StopReasons {
     }
 }
 
-/// Returns the limit that the component's binary itself exceeds, if there is one.
-fn over_static(component: &Component, limits: &Limits) -> Option<LimitName> {
-    if component.inspection.bytes > limits.component_bytes {
-        return Some(LimitName::ComponentBytes);
-    }
-    (component.instances() > limits.instances).then_some(LimitName::Instances)
-}
-
 /// Creates the state of all interfaces, and the input of the handler.
 fn prepare(call: Call, deadline: &Arc<Deadline>, ticker: Ticker) -> Result<(Attempt, types::StageInput), String> {
     let Call { input, tier, files, commands, program, model, conversation, hooks, tools, limits, .. } = call;
@@ -176,10 +168,11 @@ fn prepare(call: Call, deadline: &Arc<Deadline>, ticker: Ticker) -> Result<(Atte
     Ok((attempt, input))
 }
 
-fn store_of(component: &Component, attempt: Attempt, reasons: StopReasons) -> Store<Attempt> {
+/// Creates the store of one call. At every tick, the guest yields or is stopped.
+pub(crate) fn store_of(engine: &Engine, attempt: Attempt, reasons: StopReasons) -> Store<Attempt> {
     let limits = attempt.call.limits;
     let pulse = attempt.call.observer.pulse().clone();
-    let mut store = Store::new(component.pre.engine(), attempt);
+    let mut store = Store::new(engine, attempt);
     store.limiter(|attempt| &mut attempt.call.meter);
     store.set_hostcall_fuel(usize::try_from(limits.hostcall_bytes).unwrap_or(usize::MAX));
     store.set_epoch_deadline(1);

@@ -22,7 +22,7 @@ mod session;
 
 pub use crate::keyed::{Attribute, Text};
 pub use access::{Access, CACHE_SOURCES, CacheFrom, Confinement, Subject};
-pub use agent::{AgentBackend, AgentSettings, ToolHooks, ToolServers};
+pub use agent::{AgentBackend, AgentSettings, ToolHooks, ToolProviders, ToolServers};
 pub use bounds::{NodeBounds, RunBounds, STEPS_MAX_DEFAULT};
 pub use checks::{Checks, GATE_REQUIREMENTS, GateRequires};
 pub use child::{CYCLES_DEFAULT, Child, INTERVAL_DEFAULT, STEERING_KEY, Supervision};

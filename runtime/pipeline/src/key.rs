@@ -67,6 +67,7 @@ keys! {
     TOOL_HOOKS_PRE = "tool_hooks.pre",
     TOOL_HOOKS_POST = "tool_hooks.post",
     MCP = "mcp",
+    TOOLS = "tools",
     MAX_STEPS = "max_steps",
     MAX_WALL_TIME = "max_wall_time",
     MAX_BUDGET_USD = "max_budget_usd",

@@ -19,6 +19,7 @@ pub mod request;
 pub mod role;
 pub mod subject;
 mod tool_hooks;
+pub mod tool_providers;
 mod tool_servers;
 
 pub use problem::{BindClass, BindErrors};
@@ -55,6 +56,7 @@ use role::HandlerSource;
 use std::collections::{BTreeMap, HashMap};
 use std::rc::Rc;
 use std::sync::{Arc, OnceLock};
+use tool_providers::LoadedProvider;
 
 /// The options of the caller and the capabilities of the machine. The default refuses all commands, because it has no sandbox.
 #[derive(Clone, Default)]
@@ -252,6 +254,7 @@ struct Binder<'a> {
     /// If true, a plugin that is not in the lock file is not an error.
     plan_only: bool,
     loaded: BTreeMap<&'a str, Option<LoadedHandler>>,
+    providers: BTreeMap<&'a str, Option<LoadedProvider<'a>>>,
     unlocked: Vec<PluginProblem>,
     attributes: AttributeCheck,
     errors: BindErrors,
@@ -281,6 +284,7 @@ impl<'a> Binder<'a> {
             holdouts: Holdouts { reach, sealed: &options.sealed, verify: operator.config.verify.as_deref() },
             plan_only: options.plan_only,
             loaded: BTreeMap::new(),
+            providers: BTreeMap::new(),
             unlocked: Vec::new(),
             attributes: AttributeCheck::default(),
             errors: BindErrors::default(),
@@ -346,6 +350,7 @@ impl<'a> Binder<'a> {
             return None;
         }
         let LoadedHandler { component, granted } = self.handler(source)?;
+        let providers = self.providers(request);
         let inputs = GrantInputs {
             request,
             place: Place::for_node(node),
@@ -356,6 +361,8 @@ impl<'a> Binder<'a> {
             agents: &self.operator.config.agents,
             sandbox: &self.operator.config.sandbox,
             servers: &self.operator.config.mcp,
+            providers: &providers,
+            plugins: &self.operator.config.plugins,
             verify: self.operator.config.verify.as_deref(),
             holdouts: self.holdouts,
         };
@@ -371,6 +378,7 @@ impl<'a> Binder<'a> {
             program,
             hooks,
             servers,
+            providers,
             limits,
             mut grants,
             diagnostics,
@@ -396,6 +404,7 @@ impl<'a> Binder<'a> {
             program: program.map(Arc::new),
             hooks,
             servers,
+            providers,
             grants,
             narrowed: self.narrowed(source),
             wants,
@@ -482,6 +491,9 @@ impl<'a> Binder<'a> {
             let message = format!("plugin `{handler}` declares the attribute `{name}`, which Glovebox itself reads");
             let help = "its author must choose another name, such as one with the plugin's own prefix".to_owned();
             return Err(PluginProblem { help: Some(help), ..source.problem(message) });
+        }
+        if let Some(fault) = tool_providers::tools_fault(entry, &inspection) {
+            return Err(source.problem(format!("plugin `{handler}` cannot offer tools: {fault}")));
         }
         let granted = granted(&inspection, Some(entry));
         let fault = role::verifier_fault(&inspection, &granted).filter(|_| entry.role == Role::Verifier);

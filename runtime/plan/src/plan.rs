@@ -20,6 +20,7 @@ mod recovery;
 mod sandbox;
 mod sessions;
 mod shared;
+mod tool_provider;
 mod tool_server;
 mod verify;
 
@@ -38,6 +39,7 @@ pub use sandbox::{
     TIER_UNCONFINED,
 };
 pub use shared::Shared;
+pub use tool_provider::{BoundProvider, PlanToolProvider, ProviderComponent};
 pub use tool_server::{BoundServer, PlanToolServer, ServerGrant};
 pub use verify::{PlanNoChange, PlanPhase, PlanVerify};
 

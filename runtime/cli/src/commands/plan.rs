@@ -161,6 +161,9 @@ fn render(file: &PlanFile<'_>) -> String {
     for server in &file.tool_servers {
         text.push_str(&format!("  server   {}\n", visible::line(&server.to_string())));
     }
+    for provider in &file.tool_providers {
+        text.push_str(&format!("  tools    {}\n", visible::line(&provider.to_string())));
+    }
     for pair in &file.egress {
         let PlanEgress { source, sink, named_in, reached_by, confirmed } = pair;
         let word = if *confirmed { "confirmed" } else { "not confirmed" };

@@ -298,7 +298,7 @@ fn attempt(rows: &mut Rows, stage: &StageFinished, counts: bool) {
     stage.files.ignored.iter().for_each(|files| rows.block("ignored", lines::ignored(files)));
 }
 
-/// Adds one row for each tool of a tool server that the stage called.
+/// Adds one row for each tool of a tool server or a plugin that the stage called.
 fn tool_calls(rows: &mut Rows, stage: &StageFinished) {
     let mut counted: BTreeMap<(&str, Option<&str>), (usize, usize, u64)> = BTreeMap::new();
     for call in &stage.commands.tool_calls {
@@ -309,12 +309,22 @@ fn tool_calls(rows: &mut Rows, stage: &StageFinished) {
     for ((server, tool), (calls, failed, time)) in counted {
         let (server, time) = (visible::line(server), duration(time));
         let Some(tool) = tool.map(visible::line) else {
-            let how = if failed == 0 { "started" } else { "did not start" };
-            rows.row("server", format_args!("{server} {how} in {time}"));
+            // Only the name of a plugin has a dot.
+            let (title, how) = match (server.contains('.'), failed) {
+                (true, 0) => ("plugin", "listed its tools"),
+                (true, _) => ("plugin", "could not list its tools"),
+                (false, 0) => ("server", "started"),
+                (false, _) => ("server", "did not start"),
+            };
+            rows.row(title, format_args!("{server} {how} in {time}"));
             continue;
         };
+        let separator = if server.contains('.') { '/' } else { '.' };
         let failed = if failed == 0 { String::new() } else { format!(", {failed} failed") };
-        rows.row("tool", format_args!("{server}.{tool}: {}{failed}, {time}", terminal::counted(calls, "call")));
+        rows.row(
+            "tool",
+            format_args!("{server}{separator}{tool}: {}{failed}, {time}", terminal::counted(calls, "call")),
+        );
     }
     if kept > 0 {
         rows.row("tool", format_args!("{kept} recorded results reused, from before the attempt was interrupted"));

@@ -8,6 +8,7 @@ use crate::terminal::rows::Rows;
 use crate::terminal::{counted, visible};
 use glovebox_host::grants::{FileTier, Grants};
 use glovebox_plan::lock::growth::{growth, is_base};
+use glovebox_plan::lock::line::Line;
 use glovebox_plan::lock::{Lock, LockedPlugin};
 use glovebox_record::Network;
 
@@ -34,6 +35,12 @@ pub fn render(plugin: &LockedPlugin, before: &Lock, agreement: Option<&Agreement
         Some(agreement) => agreement.add_to(&mut rows),
         None => plugin.grants.iter().for_each(|grant| rows.row("granted", grant)),
     }
+    let tools = plugin.grants.iter().filter_map(|grant| match Line::parse(grant) {
+        Line::Tool(name) => Some(name),
+        _ => None,
+    });
+    tools
+        .for_each(|name| rows.row("tool", format_args!("`{name}`: agents may call it, and a model reads its answers")));
     if plugin.grants.iter().any(|grant| grant == "role verifier") {
         rows.row("role", "verifier: its commands see hold-outs, and their exit codes decide");
     }

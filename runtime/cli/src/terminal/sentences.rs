@@ -34,6 +34,12 @@ pub fn sentence(line: &Line) -> Option<String> {
             "ask the model of its node: requests cost money, and the provider sees what they contain".to_owned()
         }
         Line::Verifier => "judge as a verifier: its commands see hold-outs, and their exit codes decide".to_owned(),
+        Line::Tool(name) if name == "*" => {
+            "offer any tool to the agents of this project: a model reads its descriptions and its answers".to_owned()
+        }
+        Line::Tool(name) => format!(
+            "offer the tool `{name}` to the agents of this project: a model reads its description and its answers"
+        ),
         Line::Other(text) => text.clone(),
     })
 }

@@ -1,6 +1,6 @@
 //! Decides where an attempt is executed: in the driver's own task, or on a thread.
 //!
-//! A component that starts no process and asks no provider needs no thread, and switching threads costs as much as the
+//! A component that starts no process and asks no provider of models or tools needs no thread, and switching threads costs as much as the
 //! rest of a short stage. Such a component runs in the driver's task if it is on the main branch, because nothing else
 //! runs then. The guest yields at every tick, so the driver still sees signals and deadlines. A stage that may block
 //! for longer than a file access runs on a thread, and so does every stage of another branch.
@@ -13,7 +13,7 @@ use glovebox_host::component::Component;
 use glovebox_host::revocation::RevocationCheck;
 use glovebox_journal::event::BranchId;
 use glovebox_journal::ports::BlobStore;
-use glovebox_plan::plan::Plan;
+use glovebox_plan::plan::{Binding, Plan};
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -83,10 +83,11 @@ impl<B: BlobStore + 'static> Workbench<B> {
     }
 }
 
-/// Returns true for an attempt on the main branch that starts no process and asks no provider. While the main branch executes
+/// Returns true for an attempt on the main branch that starts no process and asks no provider of models or tools. While the main branch executes
 /// a stage, no other branch does.
 fn can_be_in_turn(plan: &Plan, assignment: &Assignment) -> bool {
     let stage = assignment.stage();
-    let is_quiet = plan.binding(&stage).is_some_and(|binding| !binding.starts_processes());
+    let waits_for = |binding: &Binding| binding.starts_processes() || !binding.providers.is_empty();
+    let is_quiet = plan.binding(&stage).is_some_and(|binding| !waits_for(binding));
     is_quiet && assignment.attempt.task.branch == BranchId::main() && !plan.models.by_node.contains_key(&stage)
 }

@@ -124,6 +124,13 @@ impl Attempt {
         self.control.log.push(line);
     }
 
+    /// Adds a line of another component for this stage, within the limits of the stage.
+    pub(super) fn note_within(&mut self, line: LogLine) {
+        if self.keeps_line(&line) {
+            self.note(line);
+        }
+    }
+
     /// Counts a line and returns true if it is to be kept. The number of lines and the number of their bytes are both bounded.
     fn keeps_line(&mut self, line: &LogLine) -> bool {
         let bytes =

@@ -36,6 +36,7 @@ pub enum FileSource {
 }
 
 /// The files that a call works on.
+#[derive(Debug, Clone)]
 pub struct FileSetting {
     /// Storage of the files.
     pub source: FileSource,

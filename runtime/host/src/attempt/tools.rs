@@ -1,19 +1,23 @@
-//! The `tools` interface: tools of tool servers, each of which runs in its own jail. Operator and node grant the tools.
+//! The `tools` interface: tools of tool servers, each of which runs in its own jail, and tools of components. Operator and node grant
+//! the tools.
 //!
 //! A server is started when the component first lists tools or calls one of the server's tools, and ends with the
 //! attempt. A server is not trusted: the length of its answers is limited, they are searched for hold-outs, and the
 //! server's secrets are removed from them. A server that violates the protocol is ended, and its tools fail from then
-//! on. Every request is recorded.
+//! on. The same holds for the answers of a component, which is asked in a new store each time. Every request is recorded.
 
 mod call_log;
 #[cfg(any(test, feature = "fuzz"))]
 #[doc(hidden)]
 pub mod fuzz;
 mod message;
+mod provider;
 mod secret;
 mod session;
 
 pub use call_log::ToolCallLog;
+pub use provider::{AskProvider, ProviderSetting, model_prefix};
+pub(crate) use provider::{ProviderAnswer, ProviderCall, ProviderEnd, ProviderRequest};
 pub use secret::Secret;
 
 use crate::attempt::Attempt;
@@ -27,6 +31,7 @@ use glovebox_record::path::ScopePath;
 use glovebox_record::{Digest, Refusal, ToolCall};
 use glovebox_schema::document;
 use message::{Tool, ToolResult};
+use provider::ProviderState;
 use serde_json::Value;
 use session::{ServerSession, WaitLimit};
 use std::collections::BTreeSet;
@@ -40,7 +45,7 @@ pub const MESSAGE_BYTES_MAX: usize = 1 << 20;
 pub const ANSWER_BYTES_MAX: usize = 256 << 10;
 /// Maximum length of a call's arguments, in bytes.
 pub const ARGUMENTS_BYTES_MAX: usize = 1 << 20;
-/// Maximum number of tools of one server.
+/// Maximum number of tools of one server or component.
 pub const TOOLS_MAX: usize = 128;
 /// Maximum number of calls in one attempt.
 pub const CALLS_MAX: usize = 1000;
@@ -93,20 +98,23 @@ pub struct ServerSetting {
     pub workdir: ScopePath,
 }
 
-/// The tools of tool servers that an attempt may call. The default is none.
+/// The tools of servers and components that an attempt may call. The default is none.
 #[derive(Debug, Default)]
 pub struct ToolSetting {
     /// The servers.
     pub servers: Vec<ServerSetting>,
+    /// The components.
+    pub providers: Vec<ProviderSetting>,
     /// The log of calls and their answers. Without a log, no answer is stored.
     pub answers: Option<ToolCallLog>,
 }
 
-/// The state of `tools`: the tool servers of one attempt.
+/// The state of `tools`: the tool servers and tool providers of one attempt.
 #[derive(Debug, Default)]
 pub(crate) struct ToolState {
     answers: Option<ToolCallLog>,
     servers: Vec<(Arc<ServerSetting>, ServerState)>,
+    providers: Vec<(Arc<ProviderSetting>, ProviderState)>,
     /// Number of calls so far.
     called: usize,
     /// Records of the calls.
@@ -125,7 +133,8 @@ enum ServerState {
 impl ToolState {
     pub(crate) fn new(setting: ToolSetting) -> Self {
         let servers = setting.servers.into_iter().map(|setting| (Arc::new(setting), ServerState::Waiting)).collect();
-        Self { answers: setting.answers, servers, ..Self::default() }
+        let providers = setting.providers.into_iter().map(|setting| (Arc::new(setting), ProviderState::Waiting));
+        Self { answers: setting.answers, servers, providers: providers.collect(), ..Self::default() }
     }
 }
 
@@ -153,6 +162,7 @@ impl Host for Attempt {
                 parameters: tool.parameters.clone(),
             }));
         }
+        self.offer_provided(&mut found)?;
         self.call.meter.record_bytes(found.iter().map(|tool| tool.description.len() + tool.parameters.len()).sum());
         Ok(found)
     }
@@ -169,13 +179,16 @@ impl Host for Attempt {
             Ok(place) => place,
             Err(error) => return Ok(Err(error)),
         };
-        self.start_server(place.server)?;
+        match place.source {
+            ToolSource::Server(at) => self.start_server(at)?,
+            ToolSource::Provider(at) => self.list_provided(at)?,
+        }
         let read = document::read(arguments.as_bytes()).ok().filter(Value::is_object);
         let Some(read) = read else { return Ok(Err(error(ErrorCode::Invalid, "the arguments are not a JSON object"))) };
         if self.finds_holdout(Side::ToolCall, &[&arguments], Some(&read)) {
             return Ok(Err(error(ErrorCode::NotGranted, Side::ToolCall.leak_reason())));
         }
-        if let Some(error) = self.unavailable(&place) {
+        if let Some(error) = self.unavailable(&place).or_else(|| self.mismatch(&place, &read)) {
             return Ok(Err(error));
         }
         let sent = Digest::hash(arguments.as_bytes());
@@ -187,7 +200,7 @@ impl Host for Attempt {
             None if !self.note_asked(asked) => {
                 return Ok(Err(error(ErrorCode::Io, "the call could not be written to the log of tool calls")));
             }
-            None => self.ask_server(&place, sent, read)?,
+            None => self.ask_tool(&place, sent, read)?,
         };
         // An answer with a hold-out is not stored, because the attempt fails.
         if self.finds_holdout(Side::ToolAnswer, &[answer.text()], None) {
@@ -202,8 +215,7 @@ impl Host for Attempt {
                 Ok(Output { content: text, is_error, extra: Vec::new() })
             }
             CallAnswer::Failed(reason) => {
-                let server = &self.tools.servers[place.server].0.name;
-                Err(error(ErrorCode::Io, format!("the tool server `{server}` failed: {reason}")))
+                Err(error(ErrorCode::Io, format!("{} failed: {reason}", self.source(&place))))
             }
         })
     }
@@ -215,9 +227,16 @@ struct CallHashes {
     result: Digest,
 }
 
+/// The server or the component of a tool, by its position in the list.
+#[derive(Debug, Clone, Copy)]
+enum ToolSource {
+    Server(usize),
+    Provider(usize),
+}
+
 /// A tool that may be called.
 struct ToolAddress {
-    server: usize,
+    source: ToolSource,
     tool: String,
 }
 
@@ -238,7 +257,7 @@ impl Attempt {
         if self.tools.called >= CALLS_MAX {
             return Err(error(
                 ErrorCode::Limit,
-                format!("the stage has called tools of tool servers {CALLS_MAX} times, which is the maximum"),
+                format!("the stage has called tools of servers and plugins {CALLS_MAX} times, which is the maximum"),
             ));
         }
         self.tools.called += 1;
@@ -247,14 +266,30 @@ impl Attempt {
 
     /// Finds the tool with this name, if the stage may call it.
     fn place_of(&self, name: ModelName<'_>) -> Option<ToolAddress> {
+        if let Some(provided) = self.provided_at(name.0) {
+            return Some(provided);
+        }
         let (server, tool) = name.words()?;
         let server = self.tools.servers.iter().position(|(setting, _)| setting.name == server)?;
-        self.tools.servers[server].0.tools.has(tool).then(|| ToolAddress { server, tool: tool.to_owned() })
+        let source = ToolSource::Server(server);
+        self.tools.servers[server].0.tools.has(tool).then(|| ToolAddress { source, tool: tool.to_owned() })
+    }
+
+    /// Returns the source of a tool as messages name it.
+    fn source(&self, place: &ToolAddress) -> String {
+        match place.source {
+            ToolSource::Server(at) => format!("the tool server `{}`", self.tools.servers[at].0.name),
+            ToolSource::Provider(at) => format!("the plugin `{}`", self.tools.providers[at].0.name),
+        }
     }
 
     /// Returns an error if an allowed tool is not available: the server has failed or does not list the tool.
     fn unavailable(&self, place: &ToolAddress) -> Option<Error> {
-        let (setting, state) = &self.tools.servers[place.server];
+        let at = match place.source {
+            ToolSource::Server(at) => at,
+            ToolSource::Provider(at) => return self.unprovided(at, &place.tool),
+        };
+        let (setting, state) = &self.tools.servers[at];
         let server = &setting.name;
         match state {
             ServerState::Over(reason) => Some(error(
@@ -271,20 +306,27 @@ impl Attempt {
 
     fn refuse_tool(&self, name: ModelName<'_>) {
         let of_prefix = || "the name of a server's tool has the form `mcp__SERVER__TOOL`".to_owned();
-        let help = name.words().map_or_else(of_prefix, |(server, tool)| {
+        let of_server = |(server, tool): (&str, &str)| {
             let (server, tool) = (message::short(server), message::short(tool));
-            format!("`mcp=\"{server}.{tool}\"` on the node, and `tools = [\"{tool}\"]` under `[mcp.{server}]` in glovebox.toml")
+            format!(
+                "`mcp=\"{server}.{tool}\"` on the node, and `tools = [\"{tool}\"]` under `[mcp.{server}]` in glovebox.toml"
+            )
+        };
+        let of_provider = name.0.starts_with(provider::PREFIX).then(|| {
+            "`tools=\"PLUGIN/TOOL\"` on the node, and `tools = [\"TOOL\"]` under `[plugins.\"PLUGIN\"]` in glovebox.toml".to_owned()
         });
+        let help = of_provider.unwrap_or_else(|| name.words().map_or_else(of_prefix, of_server));
         self.call.refuse(Refusal::new("call the tool", name.0, "the stage may not call it", help));
     }
 
-    /// Records a refusal for each tool call in an answer whose tool belongs to a tool server and is not allowed for the
+    /// Records a refusal for each tool call in an answer whose tool belongs to a tool server or a plugin and is not allowed for the
     /// stage. Such calls are already marked with a problem, so that no component executes them.
     pub(crate) fn refuse_unoffered<'a>(&self, answer: &'a Message) {
         let field =
             |part: &'a Part, name| part.fields.iter().find(|(known, _)| known == name).map(|(_, value)| value.as_str());
         let calls = answer.parts.iter().filter(|part| part.kind == "tool-call" && field(part, "problem").is_some());
-        for name in calls.filter_map(|call| field(call, "name")).filter(|name| name.starts_with(PREFIX)) {
+        let is_of_others = |name: &&str| name.starts_with(PREFIX) || name.starts_with(provider::PREFIX);
+        for name in calls.filter_map(|call| field(call, "name")).filter(is_of_others) {
             let name = ModelName(name);
             if self.place_of(name).is_none() {
                 self.refuse_tool(name);
@@ -321,29 +363,45 @@ impl Attempt {
         };
         let reason = if let ServerState::Over(reason) = &state { reason.as_str() } else { "" };
         let hashes = CallHashes { arguments: Digest::hash(b""), result: Digest::hash(reason.as_bytes()) };
-        self.tools.calls.push(setting.record(None, began, hashes, has_failed));
+        self.tools.calls.push(record(&setting.name, None, began, hashes, has_failed));
         self.tools.servers[at].1 = state;
         setting.take_secrets(&mut notes);
         notes.into_iter().take(TOOLS_MAX).for_each(|note| self.note(setting.log_line(note)));
         Ok(())
     }
 
+    /// Calls a tool, and records the call.
+    fn ask_tool(&mut self, place: &ToolAddress, sent: Digest, arguments: Value) -> Result<CallAnswer> {
+        let began = Instant::now();
+        let (name, answer) = match place.source {
+            ToolSource::Server(at) => {
+                (self.tools.servers[at].0.name.clone(), self.ask_server(at, &place.tool, arguments)?)
+            }
+            ToolSource::Provider(at) => {
+                (self.tools.providers[at].0.name.clone(), self.ask_provider(at, &place.tool, &arguments)?)
+            }
+        };
+        let hashes = CallHashes { arguments: sent, result: Digest::hash(answer.text().as_bytes()) };
+        self.tools.calls.push(record(&name, Some(&place.tool), began, hashes, answer.is_error()));
+        Ok(answer)
+    }
+
     /// Calls a tool of a running server. A server that fails is ended.
-    fn ask_server(&mut self, place: &ToolAddress, sent: Digest, arguments: Value) -> Result<CallAnswer> {
-        let (setting, state) = &mut self.tools.servers[place.server];
+    fn ask_server(&mut self, at: usize, tool: &str, arguments: Value) -> Result<CallAnswer> {
+        let (setting, state) = &mut self.tools.servers[at];
         let setting = Arc::clone(setting);
         let ServerState::Running(mut session) = std::mem::take(state) else {
             return Ok(CallAnswer::Failed("it was not started".to_owned()));
         };
-        let (began, _call) = (Instant::now(), self.call.observer.pulse().tool_call());
+        let _call = self.call.observer.pulse().tool_call();
         let canceled = Arc::clone(&self.call.canceled);
         let wait = WaitLimit { remaining: self.call.remaining(), canceled: &canceled };
         let answered = self.call.ticker.while_guest_waits(|| {
-            let answered = session.call(&place.tool, arguments, setting.timeout, wait);
+            let answered = session.call(tool, arguments, setting.timeout, wait);
             answered.map(|result| (session, result))
         });
         self.call.check_stop()?;
-        let state = &mut self.tools.servers[place.server].1;
+        let state = &mut self.tools.servers[at].1;
         let answer = match answered {
             Ok((session, mut result)) => {
                 *state = ServerState::Running(session);
@@ -356,12 +414,6 @@ impl Attempt {
                 CallAnswer::Failed(reason)
             }
         };
-        self.tools.calls.push(setting.record(
-            Some(place),
-            began,
-            CallHashes { arguments: sent, result: Digest::hash(answer.text().as_bytes()) },
-            answer.is_error(),
-        ));
         if let CallAnswer::Failed(reason) = &answer {
             self.note(setting.log_line(format!("the tool server failed: {reason}")));
         }
@@ -370,16 +422,18 @@ impl Attempt {
 
     /// Replays a logged answer. If the server failed at that time, it is not asked again either.
     fn replay(&mut self, place: &ToolAddress, sent: Digest, answer: CallAnswer) -> CallAnswer {
-        let (setting, state) = &mut self.tools.servers[place.server];
-        if let CallAnswer::Failed(reason) = &answer {
-            *state = ServerState::Over(reason.clone());
-        }
-        let record = setting.record(
-            Some(place),
-            Instant::now(),
-            CallHashes { arguments: sent, result: Digest::hash(answer.text().as_bytes()) },
-            answer.is_error(),
-        );
+        let name = match place.source {
+            ToolSource::Server(at) => {
+                let (setting, state) = &mut self.tools.servers[at];
+                if let CallAnswer::Failed(reason) = &answer {
+                    *state = ServerState::Over(reason.clone());
+                }
+                &setting.name
+            }
+            ToolSource::Provider(at) => &self.tools.providers[at].0.name,
+        };
+        let hashes = CallHashes { arguments: sent, result: Digest::hash(answer.text().as_bytes()) };
+        let record = record(name, Some(&place.tool), Instant::now(), hashes, answer.is_error());
         self.tools.calls.push(ToolCall { is_replayed: true, ..record });
         answer
     }
@@ -394,11 +448,11 @@ impl Attempt {
     fn keep(&mut self, answer: &CallAnswer) {
         let kept = self.tools.answers.as_mut().map_or(Ok(()), |answers| answers.keep(answer));
         if let Err(error) = kept {
-            tracing::warn!(%error, "an answer of a tool server could not be stored");
+            tracing::warn!(%error, "an answer of a tool could not be stored");
         }
     }
 
-    /// Returns true if a request to a server or an answer contains a hold-out. The attempt then fails, as after a hold-out in a prompt.
+    /// Returns true if a request to a tool or an answer contains a hold-out. The attempt then fails, as after a hold-out in a prompt.
     fn finds_holdout(&mut self, side: Side, texts: &[&str], value: Option<&Value>) -> bool {
         let mut texts = texts.to_vec();
         value.into_iter().for_each(|value| texts_of(value, &mut texts));
@@ -436,17 +490,18 @@ impl ServerSetting {
         let fields = vec![("tool server".to_owned(), self.name.clone())];
         LogLine { level: "warn".to_owned(), message: message.into(), fields }
     }
+}
 
-    fn record(&self, place: Option<&ToolAddress>, began: Instant, hashes: CallHashes, is_error: bool) -> ToolCall {
-        ToolCall {
-            server: self.name.clone(),
-            tool: place.map(|place| place.tool.clone()),
-            duration_ms: u64::try_from(began.elapsed().as_millis()).unwrap_or(u64::MAX),
-            is_error,
-            is_replayed: false,
-            arguments: hashes.arguments,
-            result: hashes.result,
-        }
+/// Returns the record of a call. `tool` is `None` for the launch of a server, and for the list of a component's tools.
+fn record(source: &str, tool: Option<&str>, began: Instant, hashes: CallHashes, is_error: bool) -> ToolCall {
+    ToolCall {
+        server: source.to_owned(),
+        tool: tool.map(str::to_owned),
+        duration_ms: u64::try_from(began.elapsed().as_millis()).unwrap_or(u64::MAX),
+        is_error,
+        is_replayed: false,
+        arguments: hashes.arguments,
+        result: hashes.result,
     }
 }
 

@@ -156,6 +156,14 @@ const GENERAL: &[KnownAttribute] = &[
         Glovebox,
     ),
     known(
+        key::TOOLS,
+        GN,
+        Text,
+        "none; a value on a node replaces the value on the graph",
+        "plugins whose tools an agent may call, such as `acme.search` or `acme.search/find`",
+        Glovebox,
+    ),
+    known(
         key::MAX_STEPS,
         GN,
         Integer,

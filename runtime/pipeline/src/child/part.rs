@@ -56,7 +56,7 @@ const SETTLED: [Key<'static>; 9] = [
     key::RANKDIR,
 ];
 /// Attributes of the child's graph that its stages inherit, each with its key on a stage.
-const INHERITED: [(Key<'static>, Key<'static>); 7] = [
+const INHERITED: [(Key<'static>, Key<'static>); 8] = [
     (key::MAX_TURNS, key::MAX_TURNS),
     (key::MAX_VISITS, key::MAX_VISITS),
     (key::DEFAULT_FIDELITY, key::FIDELITY),
@@ -64,6 +64,7 @@ const INHERITED: [(Key<'static>, Key<'static>); 7] = [
     (key::TOOL_HOOKS_PRE, key::TOOL_HOOKS_PRE),
     (key::TOOL_HOOKS_POST, key::TOOL_HOOKS_POST),
     (key::MCP, key::MCP),
+    (key::TOOLS, key::TOOLS),
 ];
 /// Attributes of the child's graph that move to its exit nodes.
 const OF_EXIT: [Key<'static>; 2] = [key::RETRY_TARGET, key::FALLBACK_RETRY_TARGET];

@@ -1,4 +1,4 @@
-//! The settings of an agent: its conversation, its agent program, its tool servers, and the hooks around its tool calls.
+//! The settings of an agent: its conversation, its agent program, its tools of others, and the hooks around its tool calls.
 
 use super::{Schema, SessionSettings, Text};
 use glovebox_record::program::{AgentProgram, ProgramOptions};
@@ -15,6 +15,8 @@ pub struct AgentSettings {
     pub tool_hooks: ToolHooks,
     /// Tool servers that the agent's model may use.
     pub tool_servers: ToolServers,
+    /// Plugins whose tools the agent's model may call.
+    pub tool_providers: ToolProviders,
     /// The schema of the model's last answer.
     pub output_schema: Option<Arc<Schema>>,
 }
@@ -51,16 +53,35 @@ pub struct ToolServers {
 impl ToolServers {
     /// Returns each server once, in file order, with the requested tools. `None` means all tools of the server.
     pub fn servers(&self) -> Vec<(&str, Option<Vec<&str>>)> {
-        let mut found: Vec<(&str, Option<Vec<&str>>)> = Vec::new();
-        for (server, _) in self.parts() {
-            if found.iter().all(|(known, _)| *known != server) {
-                found.push((server, self.parts().filter(|(of, _)| *of == server).map(|(_, tool)| tool).collect()));
-            }
-        }
-        found
+        grouped(&self.asked, '.')
     }
+}
 
-    fn parts(&self) -> impl Iterator<Item = (&str, Option<&str>)> {
-        self.asked.iter().map(|text| text.split_once('.').map_or((text.as_str(), None), |(of, tool)| (of, Some(tool))))
+/// The tools of plugins that a node's model may call, as the pipeline requests them. By default there are none.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Default)]
+pub struct ToolProviders {
+    /// `tools`: names of plugins, or `plugin/tool` for single tools, in file order.
+    pub asked: Vec<String>,
+    /// True if the node sets the attribute itself, not only the graph.
+    pub is_own: bool,
+}
+
+impl ToolProviders {
+    /// Returns each plugin once, in file order, with the requested tools. `None` means all tools of the plugin.
+    pub fn providers(&self) -> Vec<(&str, Option<Vec<&str>>)> {
+        grouped(&self.asked, '/')
     }
+}
+
+/// Groups a list by the text before the separator. A text without a separator stands for everything of its group.
+fn grouped(asked: &[String], separator: char) -> Vec<(&str, Option<Vec<&str>>)> {
+    let texts = asked.iter().map(String::as_str);
+    let parts = texts.map(|text| text.split_once(separator).map_or((text, None), |(of, tool)| (of, Some(tool))));
+    let mut found: Vec<(&str, Option<Vec<&str>>)> = Vec::new();
+    for (name, _) in parts.clone() {
+        if found.iter().all(|(known, _)| *known != name) {
+            found.push((name, parts.clone().filter(|(of, _)| *of == name).map(|(_, tool)| tool).collect()));
+        }
+    }
+    found
 }

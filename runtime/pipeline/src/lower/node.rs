@@ -20,7 +20,7 @@ use crate::ir::holdouts::Feedback;
 use crate::ir::{
     Access, AgentSettings, Attribute, Backoff, CHILD_EXIT, CYCLES_DEFAULT, Checks, Child, GATE_REQUIREMENTS,
     GateSettings, Handler, HandlerKind, Node, NodeBounds, NodeId, Routing, SHAPES, SessionSettings, Supervision, Text,
-    ToolHooks, ToolServers,
+    ToolHooks, ToolProviders, ToolServers,
 };
 use crate::key::{self, Key};
 use glovebox_record::question::QUESTION_TYPES;
@@ -162,6 +162,7 @@ fn agent(handler: &Handler, raw: &RawNode, scope: &GraphScope<'_, '_>, findings:
         backend: backend::lower(handler, from, findings),
         tool_hooks: tool_hooks(handler, from, scope.graph),
         tool_servers: tool_servers(handler, from, scope.graph),
+        tool_providers: tool_providers(handler, from, scope.graph),
         output_schema: output::lower(handler, from, scope, findings),
     }
 }
@@ -198,16 +199,35 @@ fn tool_hooks(handler: &Handler, node: &Attributes, graph: &Attributes) -> ToolH
     ToolHooks { pre: text(keys[0]), post: text(keys[1]), is_own }
 }
 
-/// Returns the node's own list of tool servers, or else that of the graph if the node can ask a model. An empty text means no
-/// servers.
+/// Returns the node's own list of tool servers, or else that of the graph.
 fn tool_servers(handler: &Handler, node: &Attributes, graph: &Attributes) -> ToolServers {
-    let own = node.get(key::MCP);
-    let written = own.or_else(|| graph.get(key::MCP).filter(|_| handler.may_ask_model()));
-    let list = written.map(|attribute| attribute.value.as_str()).unwrap_or_default();
-    let asked: Vec<String> =
-        list.split(',').map(str::trim).filter(|name| !name.is_empty()).map(str::to_owned).collect();
-    let is_own = own.is_some() && !asked.is_empty();
+    let ToolList { asked, is_own } = ToolList::read(key::MCP, handler, node, graph);
     ToolServers { asked, is_own }
+}
+
+/// Returns the node's own list of plugins with tools, or else that of the graph.
+fn tool_providers(handler: &Handler, node: &Attributes, graph: &Attributes) -> ToolProviders {
+    let ToolList { asked, is_own } = ToolList::read(key::TOOLS, handler, node, graph);
+    ToolProviders { asked, is_own }
+}
+
+/// A list of tools that a model may call.
+struct ToolList {
+    asked: Vec<String>,
+    is_own: bool,
+}
+
+impl ToolList {
+    /// Returns the node's own list, or else that of the graph if the node can ask a model. An empty text means no tools.
+    fn read(key: Key<'_>, handler: &Handler, node: &Attributes, graph: &Attributes) -> Self {
+        let own = node.get(key);
+        let written = own.or_else(|| graph.get(key).filter(|_| handler.may_ask_model()));
+        let list = written.map(|attribute| attribute.value.as_str()).unwrap_or_default();
+        let asked: Vec<String> =
+            list.split(',').map(str::trim).filter(|name| !name.is_empty()).map(str::to_owned).collect();
+        let is_own = own.is_some() && !asked.is_empty();
+        Self { asked, is_own }
+    }
 }
 
 /// Reads the attributes that Glovebox writes on a parallel node whose branch is a child pipeline.

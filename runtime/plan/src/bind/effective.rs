@@ -9,7 +9,7 @@
 use super::command_access::{command_access, strict_scope};
 use super::inputs::{Effective, GrantInputs, record_all};
 use super::request::Place;
-use super::{holdout_access, program, subject, tool_hooks, tool_servers};
+use super::{holdout_access, program, subject, tool_hooks, tool_providers, tool_servers};
 use crate::plan::capability::{CommandWords, Region};
 use crate::plan::{Capability, GrantField, HoldoutAccess, Origin, OriginPart};
 use glovebox_host::grants::{FileTier, shared_commands};
@@ -44,6 +44,7 @@ pub fn effective(inputs: GrantInputs<'_>) -> Effective {
     tool_hooks::decide(inputs, &mut effective);
     program::decide(inputs, &mut effective);
     tool_servers::decide(inputs, &mut effective);
+    tool_providers::decide(inputs, &mut effective);
     limits(inputs, &mut effective);
     effective
 }

@@ -2,10 +2,12 @@
 
 use super::request::{Holdouts, Place, Request};
 use super::role::HandlerSource;
+use super::tool_providers::LoadedProvider;
 use crate::config::sandbox::SandboxSetting;
-use crate::config::{AgentEntry, ServerEntry};
+use crate::config::{AgentEntry, PluginEntry, ServerEntry};
 use crate::plan::{
-    BoundServer, Capability, CommandAccess, Grant, HoldoutAccess, HookTexts, Origin, PlannedProgram, Separation,
+    BoundProvider, BoundServer, Capability, CommandAccess, Grant, HoldoutAccess, HookTexts, Origin, PlannedProgram,
+    Separation,
 };
 use crate::verify::Verify;
 use glovebox_host::call::CommandGrant;
@@ -39,6 +41,10 @@ pub struct GrantInputs<'a> {
     pub sandbox: &'a SandboxSetting,
     /// The operator's tool servers.
     pub servers: &'a BTreeMap<String, Arc<ServerEntry>>,
+    /// The plugins whose tools the node asks for, with `None` for a plugin that may not run.
+    pub providers: &'a [(&'a str, Option<LoadedProvider<'a>>)],
+    /// The plugins of the configuration.
+    pub plugins: &'a BTreeMap<String, PluginEntry>,
     /// The commands that verification stages run in addition to a model's plan.
     pub verify: Option<&'a Verify>,
     /// The hold-outs of the pipeline and the run.
@@ -77,6 +83,8 @@ pub struct Effective {
     pub hooks: HookTexts,
     /// The tool servers that the stage may start.
     pub servers: Vec<BoundServer>,
+    /// The plugins whose tools the stage may call.
+    pub providers: Vec<BoundProvider>,
     /// Limits of one attempt.
     pub limits: Limits,
     /// The capabilities of the stage with their origins.

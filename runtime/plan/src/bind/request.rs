@@ -9,7 +9,7 @@ use crate::verify::{self, Verify};
 use glovebox_pipeline::diagnostic::Diagnostic;
 use glovebox_pipeline::ir::holdouts::NodeHoldouts;
 use glovebox_pipeline::ir::{
-    AgentBackend, Confinement, HandlerKind, Node, NodeId, Role, Subject, ToolHooks, ToolServers,
+    AgentBackend, Confinement, HandlerKind, Node, NodeId, Role, Subject, ToolHooks, ToolProviders, ToolServers,
 };
 use glovebox_pipeline::key::{self, Key};
 use glovebox_pipeline::reach::{self, HoldoutReach, ReachReason};
@@ -40,6 +40,8 @@ pub struct Request<'a> {
     pub backend: Option<&'a AgentBackend>,
     /// The tool servers that the node names.
     pub tool_servers: &'a ToolServers,
+    /// The plugins whose tools the node names.
+    pub tool_providers: &'a ToolProviders,
     /// The commands that the node asks to run.
     pub commands: &'a [String],
     /// The node's role in a verify contract. `None` for a stage that runs no verification.
@@ -98,6 +100,7 @@ impl<'a> Request<'a> {
             hooks: &node.agent.tool_hooks,
             backend: node.agent.backend.as_ref(),
             tool_servers: &node.agent.tool_servers,
+            tool_providers: &node.agent.tool_providers,
             commands: node.access.allowed_commands.as_deref().unwrap_or_default(),
             verification_role: verify::Role::for_node(node),
             sealed_schema: sealed_schema.map(|attribute| attribute.value.trim()),

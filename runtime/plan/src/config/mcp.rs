@@ -127,7 +127,7 @@ fn env(fields: &mut Fields<'_>, table: &Field<'_, '_>) -> BTreeMap<String, Strin
 }
 
 /// Reads the list of tools. `None` stands for all tools.
-fn tools(fields: &mut Fields<'_>, field: &Field<'_, '_>) -> Option<BTreeSet<String>> {
+pub(super) fn tools(fields: &mut Fields<'_>, field: &Field<'_, '_>) -> Option<BTreeSet<String>> {
     if matches!(field.value, DeValue::String(text) if text.as_ref() == "*") {
         return None;
     }

@@ -1,7 +1,9 @@
 //! One `[plugins."ns.name"]` table: where the component is, what it may do, and its role.
 
 use super::field::{Field, Fields, Place};
+use super::mcp;
 use glovebox_host::grants::Grants;
+use glovebox_host::tools::AllowedTools;
 use glovebox_pipeline::ir::Role;
 use glovebox_registry::reference::{Reference, Repository, Tag};
 use semver::Version;
@@ -9,7 +11,7 @@ use std::fmt;
 use std::path::Path;
 
 /// The fields of the table.
-const FIELDS: [&str; 6] = ["path", "registry", "version", "wants", "grants", "role"];
+const FIELDS: [&str; 7] = ["path", "registry", "version", "wants", "grants", "role", "tools"];
 
 /// One `[plugins."ns.name"]` table. The default grants nothing.
 #[derive(Debug, Clone, PartialEq)]
@@ -23,6 +25,8 @@ pub struct PluginEntry {
     pub grants: Option<Grants>,
     /// The role of the plugin's stages. The default is a builder.
     pub role: Role,
+    /// The tools that agents may call. The default is none.
+    pub tools: AllowedTools,
     /// Line of the table, from 1.
     pub line: usize,
 }
@@ -71,7 +75,7 @@ struct SourceFields {
 
 pub(super) fn parse(fields: &mut Fields<'_>, table: &Field<'_, '_>) -> Option<PluginEntry> {
     let mut source = SourceFields::default();
-    let (mut wants, mut grants, mut role) = (None, None, Role::default());
+    let (mut wants, mut grants, mut role, mut tools) = (None, None, Role::default(), AllowedTools::default());
     for field in fields.table(table) {
         match field.name {
             "path" => source.path = Some(fields.path(&field)),
@@ -80,11 +84,12 @@ pub(super) fn parse(fields: &mut Fields<'_>, table: &Field<'_, '_>) -> Option<Pl
             "wants" => wants = Some(fields.grants(&field)),
             "grants" => grants = Some(fields.grants(&field)),
             "role" => role = parse_role(fields, &field),
+            "tools" => tools = mcp::tools(fields, &field).map_or(AllowedTools::All, AllowedTools::Named),
             _ => fields.unknown(&field, &FIELDS),
         }
     }
     let source = source.finish(fields, table);
-    Some(PluginEntry { source: source?, wants, grants, role, line: fields.line(table) })
+    Some(PluginEntry { source: source?, wants, grants, role, tools, line: fields.line(table) })
 }
 
 impl SourceFields {

@@ -4,10 +4,14 @@
 //! `run cargo test`. A text that this version does not know is covered only by itself.
 
 use glovebox_host::grants::{FileTier, Grants, covers_command};
+use glovebox_host::tools::AllowedTools;
 use glovebox_pipeline::ir::Role;
 use glovebox_record::LimitName;
 use glovebox_record::scope::Entry;
 use std::fmt;
+
+/// The operand of a line that stands for all tools.
+const ANY_TOOL: &str = "*";
 
 /// One line of wants, offers or grants.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -26,6 +30,8 @@ pub enum Line {
     Model,
     /// The role of a verifier.
     Verifier,
+    /// A tool that agents may call; `*` for all tools of the plugin.
+    Tool(String),
     /// Any other text, such as the grants of a rule plugin.
     Other(String),
 }
@@ -50,6 +56,7 @@ impl Line {
             "read" => Entry::parse(operand).ok().map(Self::Read),
             "write" => Entry::parse(operand).ok().map(Self::Write),
             "run" => Some(Self::Run(operand.to_owned())),
+            "tool" => Some(Self::Tool(operand.to_owned())),
             "limit" => {
                 let (name, amount) = operand.split_once(' ')?;
                 Some(Self::Limit(name.parse().ok()?, amount.parse().ok()?))
@@ -64,6 +71,7 @@ impl Line {
             (Self::Filesystem(own), Self::Filesystem(other)) => own >= other,
             (Self::Read(own), Self::Read(other)) | (Self::Write(own), Self::Write(other)) => own.covers(other),
             (Self::Run(own), Self::Run(other)) => covers_command(own, other),
+            (Self::Tool(own), Self::Tool(other)) => own == ANY_TOOL || own == other,
             (Self::Limit(own, most), Self::Limit(other, amount)) => own == other && amount <= most,
             _ => self == other,
         }
@@ -80,8 +88,18 @@ impl fmt::Display for Line {
             Self::Limit(name, amount) => write!(f, "limit {name} {amount}"),
             Self::Model => f.write_str("model"),
             Self::Verifier => f.write_str("role verifier"),
+            Self::Tool(name) => write!(f, "tool {name}"),
             Self::Other(text) => f.write_str(text),
         }
+    }
+}
+
+/// Returns the tools that agents may call as lines of `glovebox.lock`.
+pub fn tool_lines(tools: &AllowedTools) -> Vec<String> {
+    let line = |name: &str| Line::Tool(name.to_owned()).to_string();
+    match tools {
+        AllowedTools::All => vec![line(ANY_TOOL)],
+        AllowedTools::Named(names) => names.iter().map(|name| line(name)).collect(),
     }
 }
 
@@ -114,6 +132,8 @@ mod tests {
             "limit memory_bytes 64",
             "model",
             "role verifier",
+            "tool find",
+            "tool *",
             "transform",
         ] {
             assert_eq!(Line::parse(text).to_string(), text);
@@ -141,6 +161,9 @@ mod tests {
         check("limit turns 5", "limit turns 6", false);
         check("limit turns 5", "limit wall_ms 5", false);
         check("model", "role verifier", false);
+        check("tool *", "tool find", true);
+        check("tool find", "tool *", false);
+        check("tool find", "tool find_all", false);
         check("transform", "transform", true);
         check("transform", "widen", false);
     }

@@ -1,6 +1,6 @@
 //! One plugin of a lock file: the facts of its bytes, and what author and operator wrote about it.
 
-use super::line::grant_lines;
+use super::line::{grant_lines, tool_lines};
 use super::source::LockSource;
 use super::wants::{granted, wanted};
 use crate::config::{PluginEntry, RuleEntry};
@@ -49,10 +49,15 @@ impl LockedPlugin {
     pub fn for_plugin(name: &str, entry: &PluginEntry, locked: Option<&Self>, inspection: &Inspection) -> Self {
         let source = LockSource::of_configured(&entry.source, locked.map(|locked| &locked.source));
         let offered = entry.grants.clone().unwrap_or_default();
-        let grants = grant_lines(&granted(inspection, Some(entry)), entry.role);
+        let with_tools = |mut lines: Vec<String>| {
+            lines.extend(tool_lines(&entry.tools));
+            lines.sort();
+            lines
+        };
+        let grants = with_tools(grant_lines(&granted(inspection, Some(entry)), entry.role));
         Self {
             wants: grant_lines(&wanted(inspection, Some(entry)), Role::Builder),
-            offered: grant_lines(&offered, entry.role),
+            offered: with_tools(grant_lines(&offered, entry.role)),
             ..Self::for_bytes(name, source, inspection, grants)
         }
     }

@@ -5,6 +5,7 @@
 use super::capability::MachineFolder;
 use super::narrowed::NarrowedGrant;
 use super::origin::Grant;
+use super::tool_provider::BoundProvider;
 use super::tool_server::BoundServer;
 use crate::lock::line::{Line, grant_lines};
 use glovebox_host::call::CommandGrant;
@@ -57,6 +58,8 @@ pub struct Binding {
     pub hooks: HookTexts,
     /// The tool servers that the stage may start.
     pub servers: Vec<BoundServer>,
+    /// The plugins whose tools the stage may call.
+    pub providers: Vec<BoundProvider>,
     /// The capabilities of the stage with their origins, sorted by capability.
     pub grants: Vec<Grant>,
     /// Grants of the lock file that the operator took back. Empty for a built-in component.

@@ -82,6 +82,8 @@ pub enum Capability {
     Hook(HookKind, String),
     /// Starts this tool server, with this grant.
     ToolServer(String, ServerGrant),
+    /// Calls tools of this plugin, with this grant.
+    ToolProvider(String, ServerGrant),
     /// Gives commands a toolchain.
     Toolchain(Toolchain),
     /// Adds a folder to the PATH of commands.
@@ -150,7 +152,8 @@ impl Capability {
             (C::Argv(known), C::Argv(words)) => words.0.starts_with(&known.0),
             (C::FullNetwork, C::Reach(_)) => true,
             (C::Reach(known), C::Reach(host)) => known.covers(host),
-            (C::ToolServer(one, known), C::ToolServer(other, grant)) => one == other && known.covers(grant),
+            (C::ToolServer(one, known), C::ToolServer(other, grant))
+            | (C::ToolProvider(one, known), C::ToolProvider(other, grant)) => one == other && known.covers(grant),
             (C::SandboxTier(known), C::SandboxTier(tier)) => known <= tier,
             (C::Spend(known, most), C::Spend(resource, amount)) => known == resource && most >= amount,
             (C::Limit(known, most), C::Limit(name, amount)) => known == name && most >= amount,
@@ -262,6 +265,7 @@ impl fmt::Display for Capability {
             C::Hook(HookKind::Post, text) => write!(f, "run {text} after each tool call"),
             C::TellHoldouts => f.write_str("show builders the output of hold-outs"),
             C::ToolServer(name, grant) => write!(f, "tool server {name}: {grant}"),
+            C::ToolProvider(name, grant) => write!(f, "tools of plugin {name}: {grant}"),
             C::Toolchain(toolchain) => write!(f, "use the toolchain {}", toolchain.as_str()),
             C::Programs(folder) => write!(f, "find programs in {folder}"),
             C::Variable(name) => write!(f, "use the environment variable {name}"),

@@ -179,6 +179,10 @@ impl Plan {
         for server in &binding.servers {
             found.extend(server.grants().map(|grant| Capability::ToolServer(server.name.clone(), grant)));
         }
+        for provider in &binding.providers {
+            found.extend(provider.grants().map(|grant| Capability::ToolProvider(provider.name.clone(), grant)));
+            found.extend([Capability::Plugin(provider.name.clone())]);
+        }
         if binding.model {
             found.extend([Capability::Model, Capability::Spend(Resource::Turns, binding.limits.turns)]);
         }

@@ -174,7 +174,7 @@ impl Deny {
 
     fn meets(&self, capability: &Capability) -> bool {
         match (&self.what, capability) {
-            (_, Capability::ToolServer(_, grant)) => self.meets_server(grant),
+            (_, Capability::ToolServer(_, grant) | Capability::ToolProvider(_, grant)) => self.meets_server(grant),
             (
                 What::AnyCommand,
                 Capability::Shell(_) | Capability::Hook(..) | Capability::Argv(_) | Capability::AnyCommand,
@@ -202,7 +202,7 @@ impl Deny {
 }
 
 impl Deny {
-    /// Returns true if the rule refuses a grant of a tool server.
+    /// Returns true if the rule refuses a grant of a tool server or a tool provider.
     fn meets_server(&self, grant: &ServerGrant) -> bool {
         match (&self.what, grant) {
             (What::AnyCommand, ServerGrant::Start(_))

@@ -31,6 +31,8 @@ pub enum OriginPart {
     Config(&'static str, &'static str),
     /// A table below `[mcp]` of `glovebox.toml`.
     Server(String),
+    /// A table below `[plugins]` of `glovebox.toml`, whose plugin offers tools.
+    Provider(String),
     /// A whole table of `glovebox.toml`.
     ConfigTable(&'static str),
     /// An attribute of the node.
@@ -190,6 +192,7 @@ impl fmt::Display for OriginPart {
             OriginPart::Config(table, field) => write!(f, "`{field}` under `[{table}]` of {CONFIG_FILE_NAME}"),
             OriginPart::ConfigTable(table) => write!(f, "`[{table}]` of {CONFIG_FILE_NAME}"),
             OriginPart::Server(name) => write!(f, "`[mcp.{name}]` of {CONFIG_FILE_NAME}"),
+            OriginPart::Provider(name) => write!(f, "`[plugins.\"{name}\"]` of {CONFIG_FILE_NAME}"),
             OriginPart::Attribute(name) => write!(f, "`{name}` of the node"),
             OriginPart::Unset(name) => write!(f, "`{name}` is not set"),
             OriginPart::NotBlocked(name) => write!(f, "`{name}` of the node does not list it"),

@@ -13,6 +13,7 @@ use super::origin::Grant;
 use super::parallel::PlanParallel;
 use super::recovery::PlanRecovery;
 use super::sessions::{EdgesInto, PlanSession};
+use super::tool_provider::PlanToolProvider;
 use super::tool_server::{PlanToolServer, ServerGrant};
 use super::verify::{PlanNoChange, PlanVerify};
 use super::{Binding, HoldoutPlan, Plan, PlanSandbox, Shared};
@@ -56,6 +57,7 @@ impl Plan {
             model: self.model_word(),
             models: self.printed_models(),
             tool_servers: self.printed_servers(),
+            tool_providers: self.printed_providers(),
             steps_max: bounds.steps_max,
             wall_max_ms: bounds.wall_max.map(|wall| u64::try_from(wall.as_millis()).unwrap_or(u64::MAX)),
             stall: bounds.stall,
@@ -151,6 +153,9 @@ pub struct PlanFile<'a> {
     /// The tool servers that nodes may start. Absent if there are none.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub tool_servers: Vec<PlanToolServer<'a>>,
+    /// The plugins whose tools nodes may call. Absent if there are none.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub tool_providers: Vec<PlanToolProvider<'a>>,
     /// Maximum number of steps of a run.
     pub steps_max: u64,
     /// Maximum duration of a run, in milliseconds. Absent if there is no limit.
@@ -264,7 +269,8 @@ pub struct CapabilityLists {
     /// Folders that commands could write and that are kept within the run, but never committed.
     #[serde(default)]
     pub cache: BTreeSet<String>,
-    /// Tools of servers that a model could call, such as `github.get_issue`; `github.*` for all tools of a server.
+    /// Tools that a model could call: those of servers, such as `github.get_issue`, with `github.*` for all tools of a server; and those
+    /// of plugins, such as `acme.search/find`, with `acme.search/*` for all tools of a plugin.
     #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
     pub tools: BTreeSet<String>,
     /// True if commands could read every commit and branch of the project's repository. Absent if false.
@@ -322,6 +328,15 @@ impl CapabilityLists {
                 }
                 C::ToolServer(name, grant) => {
                     lists.add_server(name, grant);
+                    continue;
+                }
+                C::ToolProvider(name, grant) => {
+                    match grant {
+                        ServerGrant::Tool(tool) => lists.tools.insert(format!("{name}/{tool}")),
+                        ServerGrant::AnyTool => lists.tools.insert(format!("{name}/*")),
+                        // The stage may read these paths too. A plugin has no other grant.
+                        _ => false,
+                    };
                     continue;
                 }
                 C::AnyCommand => (&mut lists.execute, &"*"),

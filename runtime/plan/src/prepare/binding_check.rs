@@ -32,7 +32,10 @@ pub fn refusals(
         project::refuse_bad_include(project)?;
     }
     let (sealed, mut found) = sealed(file, pipeline);
-    let is_plugin = |node: &Node| project.config.plugins.contains_key(node.handler.name());
+    let is_plugin = |node: &Node| {
+        let has_tools = !node.agent.tool_providers.asked.is_empty();
+        has_tools || project.config.plugins.contains_key(node.handler.name())
+    };
     let has_plugins = pipeline.nodes.iter().any(is_plugin);
     let running = if has_plugins { Some(&**host.get()?) } else { None };
     let errors = bind::check(pipeline, &host.catalog(project), project.operator_files(), running, sealed);
@@ -76,10 +79,12 @@ fn without_partial_route(pipeline: &Pipeline) -> Vec<Diagnostic> {
 
 /// Returns the error for a plugin that may not run, at the first node that uses it.
 fn plugin_refused(pipeline: &Pipeline, problem: &PluginProblem) -> Diagnostic {
-    let uses = |node: &&Node| matches!(&node.handler, Handler::Component(name) if name.as_str() == problem.name);
-    let node = pipeline.nodes.iter().find(uses);
+    let runs = |node: &Node| matches!(&node.handler, Handler::Component(name) if name.as_str() == problem.name);
+    let calls = |node: &Node| node.agent.tool_providers.providers().iter().any(|(name, _)| *name == problem.name);
+    let node = pipeline.nodes.iter().find(|node| runs(node) || calls(node));
+    let key = |node: &Node| if runs(node) { key::TYPE } else { key::TOOLS };
     let span =
-        node.map_or(pipeline.span, |node| node.attributes.get(key::TYPE).map_or(node.span, |written| written.span));
+        node.map_or(pipeline.span, |node| node.attributes.get(key(node)).map_or(node.span, |written| written.span));
     let error = Diagnostic::error(PLUGIN_REFUSED, problem.message.as_str(), span);
     let error = match &problem.help {
         Some(help) => error.with_help(help.as_str()),

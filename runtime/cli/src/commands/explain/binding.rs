@@ -39,6 +39,21 @@ pub(super) const BINDING: &[(&str, &str)] = &[
          programs cannot. Remove `mcp` from the node. See docs/mcp.md.",
     ),
     (
+        "tools_unknown",
+        "Error: `tools` names a plugin that glovebox.toml has no table for. Add `[plugins.\"NAME\"]` with `path` and `tools`, or \
+         correct the name. See docs/tool-providers.md.",
+    ),
+    (
+        "tools_not_granted",
+        "Error: `tools` names a tool that the operator does not allow, or two plugins whose tools have the same names for a model. Add \
+         the tool to `tools` under `[plugins.\"NAME\"]` in glovebox.toml, or remove it from the node. See docs/tool-providers.md.",
+    ),
+    (
+        "tools_not_callable",
+        "Error: the node has `tools`, but it cannot call tools of plugins: its handler calls none, it has an agent program, or it reads \
+         hold-outs. Remove `tools` from the node. See docs/tool-providers.md.",
+    ),
+    (
         "network_not_granted",
         "Error: the node asks for more network than the operator grants. Extend `network` under `[sandbox]` in glovebox.toml, \
          or narrow the node's `network`.",

@@ -7,8 +7,10 @@ use crate::terminal::agreement::Agreement;
 use crate::terminal::visible;
 use glovebox_host::component::check_handler;
 use glovebox_host::inspect::Inspection;
+use glovebox_host::tool_provider;
 use glovebox_pipeline::ir::Role;
 use glovebox_plan::bind::role::verifier_fault;
+use glovebox_plan::bind::tool_providers::{provider_fault, tools_fault};
 use glovebox_plan::components::ReadProblem;
 use glovebox_plan::config::{ComponentSource, PluginEntry, RuleEntry};
 use glovebox_plan::lock::wants::{granted, wanted};
@@ -17,6 +19,9 @@ use glovebox_plan::prepare::plugin_bytes;
 use glovebox_plan::prepare::project::Project;
 use std::borrow::Cow;
 use std::path::PathBuf;
+
+/// The world of a component that offers tools and is no stage.
+const TOOL_PROVIDER: &str = "tool-provider";
 
 /// A plugin as it is now.
 pub struct PluginNow<'a> {
@@ -85,7 +90,14 @@ pub fn plugin_now<'a>(
     entry: &PluginEntry,
     inspection: &Inspection,
 ) -> Result<PluginNow<'a>, Stop> {
-    check_handler(inspection).map_err(|error| cannot_be_used(&visible::line(&entry.source.to_string()), &error))?;
+    let shown = visible::line(&entry.source.to_string()).into_owned();
+    let is_provider = inspection.world == TOOL_PROVIDER;
+    let checked = if is_provider { tool_provider::check(inspection) } else { check_handler(inspection) };
+    checked.map_err(|error| cannot_be_used(&shown, &error))?;
+    let fault = tools_fault(entry, inspection).map(str::to_owned);
+    if let Some(fault) = fault.or_else(|| provider_fault(name, entry).filter(|_| is_provider)) {
+        return Err(Stop::new(Exit::Plugin, format!("plugin `{name}` cannot offer tools: {fault}")));
+    }
     let granted = granted(inspection, Some(entry));
     if let Some(fault) = verifier_fault(inspection, &granted).filter(|_| entry.role == Role::Verifier) {
         return Err(Stop::new(Exit::Plugin, format!("plugin `{name}` cannot be a verifier: {fault}")));

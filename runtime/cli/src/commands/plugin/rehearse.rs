@@ -316,7 +316,7 @@ fn grants(lines: &[Line]) -> Grants {
             Line::Write(entry) => grants.write.push(entry.clone()),
             Line::Run(words) => grants.commands.push(words.clone()),
             Line::Model => grants.model = true,
-            Line::Limit(..) | Line::Verifier | Line::Other(_) => {}
+            Line::Limit(..) | Line::Verifier | Line::Tool(_) | Line::Other(_) => {}
         }
     }
     if grants.filesystem == FileTier::None {

@@ -257,16 +257,16 @@ pub(super) fn is_final(kind: ErrorKind) -> bool {
 const LEAK_HELP: &str =
     "no grant allows it; to show a builder the hold-outs, set `codex.allow_read_scenarios=true` on its node";
 
-/// A direction of a conversation with a model or a tool server.
+/// A direction of a conversation with a model, a tool server or a tool provider.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Side {
     /// A request of the guest to the model.
     Prompt,
     /// An answer of the model.
     Response,
-    /// A request to a tool server.
+    /// A request to a tool server or a tool provider.
     ToolCall,
-    /// An answer of a tool server.
+    /// An answer of a tool server or a tool provider.
     ToolAnswer,
 }
 
@@ -275,7 +275,7 @@ impl Side {
     pub(crate) fn act(self) -> &'static str {
         match self {
             Self::Prompt | Self::Response => "exchange with the model",
-            Self::ToolCall | Self::ToolAnswer => "exchange with the tool server",
+            Self::ToolCall | Self::ToolAnswer => "exchange with the tool server or plugin",
         }
     }
 
@@ -283,8 +283,10 @@ impl Side {
     pub(crate) fn leak_reason(self) -> &'static str {
         match self {
             Self::Prompt => "holdout_leak: the prompt contains text of a hold-out scenario",
-            Self::ToolCall => "holdout_leak: a call of a tool server contains text of a hold-out scenario",
-            Self::ToolAnswer => "holdout_leak: an answer of a tool server contains text of a hold-out scenario",
+            Self::ToolCall => "holdout_leak: a call of a tool server or plugin contains text of a hold-out scenario",
+            Self::ToolAnswer => {
+                "holdout_leak: an answer of a tool server or plugin contains text of a hold-out scenario"
+            }
             Self::Response => "holdout_leak: the response contains text of a hold-out scenario",
         }
     }
@@ -417,8 +419,8 @@ mod tests {
         for (side, action) in [
             (Side::Prompt, "exchange with the model"),
             (Side::Response, "exchange with the model"),
-            (Side::ToolCall, "exchange with the tool server"),
-            (Side::ToolAnswer, "exchange with the tool server"),
+            (Side::ToolCall, "exchange with the tool server or plugin"),
+            (Side::ToolAnswer, "exchange with the tool server or plugin"),
         ] {
             let (mut access, mut refused) = (ModelAccess::default(), Vec::new());
             access.check_leak(None, side, || vec!["secret"], |_| unreachable!("without hold-outs")).unwrap();

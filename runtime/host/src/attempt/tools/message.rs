@@ -132,7 +132,8 @@ pub(crate) fn page(answer: &Value, tools_max: usize) -> Result<ToolPage, String>
     Ok(ToolPage { tools: list.iter().map(tool).collect(), next: next.map(str::to_owned) })
 }
 
-fn tool(described: &Value) -> Result<Tool, String> {
+/// Reads the description of a tool.
+pub(crate) fn tool(described: &Value) -> Result<Tool, String> {
     let text = |name| described.get(name).and_then(Value::as_str);
     let name = text("name").unwrap_or_default();
     let shown = short(name);

@@ -55,6 +55,8 @@ fn of(attributes: &str, table: &str) -> Effective {
     let holdouts = Holdouts { reach: &reach, sealed: &[], verify: None };
     effective(GrantInputs {
         agents: &BTreeMap::new(),
+        providers: &[],
+        plugins: &BTreeMap::new(),
         servers: &BTreeMap::new(),
         verify: None,
         request: &Request::new(node, source, holdouts),

@@ -48,6 +48,7 @@ fn plugin(wants: Option<&str>, granted: Option<&str>) -> PluginEntry {
         wants: wants.map(grants),
         grants: granted.map(grants),
         role: Role::Builder,
+        tools: glovebox_host::tools::AllowedTools::default(),
         line: 4,
     }
 }
@@ -70,6 +71,8 @@ fn within(limits: &LimitSettings, node: &Node, source: HandlerSource<'_>, inspec
     let holdouts = Holdouts { reach: &reach, sealed: &[], verify: None };
     effective(GrantInputs {
         agents: &BTreeMap::new(),
+        providers: &[],
+        plugins: &BTreeMap::new(),
         servers: &BTreeMap::new(),
         verify: None,
         request: &Request::new(node, source, holdouts),

@@ -38,6 +38,8 @@ fn of(attributes: &str, is_sealed: bool) -> Effective {
     let holdouts = Holdouts { reach: &reach, sealed: if is_sealed { &scenarios } else { &[] }, verify: None };
     effective(GrantInputs {
         agents: &BTreeMap::new(),
+        providers: &[],
+        plugins: &BTreeMap::new(),
         servers: &BTreeMap::new(),
         verify: None,
         request: &Request::new(node, source, holdouts),
