@@ -101,6 +101,7 @@ mod plugin_contract;
 mod plugin_languages;
 mod plugin_lock;
 mod plugins;
+mod policies;
 mod provenance;
 mod public_pipelines;
 mod quota;

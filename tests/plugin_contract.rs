@@ -561,14 +561,55 @@ fn no_file_is_left_behind() {
 #[test]
 fn the_report_conforms_to_its_documentation() {
     let page = std::fs::read_to_string(root().join("docs/plugin-tests.md")).unwrap();
-    let rows = page.lines().filter_map(|line| line.strip_prefix("| `")?.split_once('`'));
-    let documented: Vec<String> =
-        rows.map(|(name, _)| name.to_owned()).filter(|name| name.contains('.') && !name.contains(' ')).collect();
+    let (of_stages, of_others) = page.split_once("## Components that are no stages").unwrap();
+    let documented = |page: &str| -> Vec<String> {
+        let rows = page.lines().filter_map(|line| line.strip_prefix("| `")?.split_once('`'));
+        rows.map(|(name, _)| name.to_owned()).filter(|name| name.contains('.') && !name.contains(' ')).collect()
+    };
     let (_, report) = tested(&wanting(&guests::component("(func $execute)"), "{}"), &[]);
-    let checks: Vec<&str> =
-        report["checks"].as_array().unwrap().iter().filter_map(|one| one["name"].as_str()).collect();
-    assert_eq!(documented, checks, "docs/plugin-tests.md lists every check, in order");
+    assert_eq!(documented(of_stages), names(&report), "docs/plugin-tests.md lists every check, in order");
     assert_eq!(report["commands_allowed"], json!(false));
+    let (_, tools) = tested(&guests::provider("(func $definitions) (func $call)"), &[]);
+    let (_, policy) = tested(&guests::policy("(func $judge_call) (func $judge_edge)"), &[]);
+    let both: Vec<String> = names(&tools).into_iter().chain(names(&policy).into_iter().skip(1)).collect();
+    assert_eq!(documented(of_others), both);
+}
+
+fn names(report: &Value) -> Vec<String> {
+    let checks = report["checks"].as_array().unwrap().iter();
+    checks.map(|one| one["name"].as_str().unwrap().to_owned()).collect()
+}
+
+#[test]
+fn hostile_tool_providers_and_policies_fail_their_checks() {
+    let check = |component: &[u8], failed: &[&str]| {
+        let (answer, report) = tested(component, &[]);
+        answer.ends(if failed.is_empty() { 0 } else { 7 });
+        let checks = report["checks"].as_array().unwrap().iter();
+        let found: Vec<&str> =
+            checks.filter(|one| one["verdict"] == "failed").map(|one| one["name"].as_str().unwrap()).collect();
+        assert_eq!(found, failed, "{report:#}");
+    };
+    let listed = |schema: &str| guests::tools(&[("find", "", schema)]) + "(func $definitions (call $listed))";
+    let (any, needs) =
+        (r#"{"type":"object"}"#, r#"{"type":"object","properties":{"a":{"type":"integer"}},"required":["a"]}"#);
+    let provider = |fields: String| guests::provider(&fields);
+    check(&provider(listed(needs) + "(func $call (call $fails))"), &[]);
+    check(&provider("(func $definitions) (func $call)".to_owned()), &["tools.list"]);
+    check(&provider("(func $definitions unreachable) (func $call)".to_owned()), &["tools.list", "tools.same"]);
+    check(&provider(listed("[]") + "(func $call)"), &["tools.list"]);
+    check(&provider(listed(any) + "(func $call unreachable)"), &["tools.ends", "tools.odd"]);
+    let import = "(import \"glovebox:plugin/tools@0.1.0\" \"available\" (func $available (param i32)))";
+    let uses = format!("{import}{}(func $call (call $available (i32.const 128)))", listed(any));
+    check(&provider(uses), &["contract.imports"]);
+    check(&guests::policy("(func $judge_call (call $refuse (i32.const 0) (i32.const 4))) (func $judge_edge)"), &[]);
+    let traps = "(func $judge_call) (func $judge_edge unreachable)";
+    check(&guests::policy(traps), &["policy.answers", "policy.odd"]);
+    let text = "(data (i32.const 1024) \"null\")";
+    let odd = format!(
+        "{text}(func $judge_call (if (i32.eqz (call $asks (i32.const 1024) (i32.const 1))) (then unreachable))) (func $judge_edge)"
+    );
+    check(&guests::policy(&odd), &["policy.odd"]);
 }
 
 /// A test takes long, so people end it with Ctrl-C.

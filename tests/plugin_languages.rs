@@ -286,6 +286,76 @@ fn rules_are_built_in_rust() {
     glovebox(&author, &["plugin", "dev", "acme-house", "--once"]).ends(2).says("they have no cases");
 }
 
+/// The template of a tool provider is tested, built and called by an agent.
+#[test]
+fn tool_providers_are_built_in_rust() {
+    let author = Workbench::new();
+    author.glovebox(&["plugin", "new", "acme.finder", "--world", "tool-provider"]).ends(0);
+    let mut test = Command::new("cargo");
+    test.args(["test", "--locked"]).current_dir(author.project().join("acme-finder"));
+    Answer::of(&mut as_author(test)).ends(0);
+    let built = glovebox(&author, &["plugin", "build", "acme-finder"]);
+    built.ends(0).says("acme.finder 0.1.0 (tool-provider, Rust)").never_says("warning: ");
+    glovebox(&author, &["plugin", "dev", "acme-finder", "--once"]).ends(2).says("it has no cases");
+    let component = author.project().join("acme-finder/dist/acme.finder-0.1.0.wasm");
+    let tested = author.glovebox(&["plugin", "test", component.to_str().unwrap()]);
+    tested.ends(0).says("tools.list").says("tools.odd").says("6 passed, 0 failed");
+    author.glovebox(&["plugin", "inspect", component.to_str().unwrap()]).ends(0).says("tool-provider");
+    let bench = Workbench::with_pipeline(
+        "digraph g {\n  start [shape=Mdiamond]; done [shape=Msquare]\n  work [prompt=\"x\", tools=\"acme.finder\", allowed_write_paths=\"\"]\n\
+         start -> work -> done\n}\n",
+    );
+    std::fs::copy(component, bench.project().join("finder.wasm")).unwrap();
+    let grants = "grants = { filesystem = \"workspace\", read = [\"src/\"] }";
+    bench.write(
+        "glovebox.toml",
+        &format!("[plugins.\"acme.finder\"]\npath = \"finder.wasm\"\ntools = \"*\"\n{grants}\n"),
+    );
+    bench.write("src/deep/a.txt", "one\ntwo needle\n");
+    let call = |folder: &str| {
+        format!(
+            "[[node.work]]\ntool = [{{ name = \"plugin__acme-finder__find_text\", arguments = {{ text = \"needle\", folder = \"{folder}\" }} }}]\n"
+        )
+    };
+    bench.write("model.toml", &(call("src") + &call("secrets") + "[[node.work]]\ntext = \"OUTCOME: SUCCESS\"\n"));
+    bench.glovebox(&["plugin", "lock"]).ends(0);
+    bench.glovebox(&["run", "pipeline.dot", "--script", "model.toml", "--run-id", "r"]).ends(0);
+    let transcript = bench.run_text("r", "work/transcript.ndjson");
+    assert!(
+        transcript.contains("src/deep/a.txt:2: two needle") && transcript.contains("cannot read `secrets`"),
+        "{transcript}"
+    );
+}
+
+/// The template of a policy is built, and judges a run.
+#[test]
+fn policies_are_built_in_rust() {
+    let author = Workbench::new();
+    author.glovebox(&["plugin", "new", "acme.house", "--world", "policy"]).ends(0);
+    glovebox(&author, &["plugin", "build", "acme-house"]).ends(0).says("acme.house 0.1.0 (policy, Rust)");
+    let component = author.project().join("acme-house/dist/acme.house-0.1.0.wasm");
+    author
+        .glovebox(&["plugin", "test", component.to_str().unwrap()])
+        .ends(0)
+        .says("policy.odd")
+        .says("4 passed, 0 failed");
+    let stage = "shape=parallelogram, allowed_write_paths=\"\", tool_command";
+    let bench = Workbench::with_pipeline(&format!(
+        "digraph g {{\n  start [shape=Mdiamond]; done [shape=Msquare]\n  review [{stage}=\"true\"]; deploy [{stage}=\"true\"]\n\
+         start -> review -> deploy -> done\n}}\n"
+    ));
+    std::fs::copy(component, bench.project().join("house.wasm")).unwrap();
+    bench.write("glovebox.toml", "[policy.\"acme.house\"]\npath = \"house.wasm\"\n");
+    bench.glovebox(&["plugin", "lock"]).ends(0);
+    bench.glovebox(&["run", "pipeline.dot"]).ends(0);
+    bench.write(
+        "pipeline.dot",
+        &bench.read("pipeline.dot").replace("review -> deploy", "deploy").replace("review [", "other ["),
+    );
+    bench.write("pipeline.dot", &bench.read("pipeline.dot").replace("start -> deploy", "start -> other -> deploy"));
+    bench.glovebox(&["run", "pipeline.dot"]).ends(6).says("`deploy` needs a successful `review` before it");
+}
+
 #[test]
 fn what_cannot_run_is_not_written() {
     let bench = Workbench::new();
@@ -293,10 +363,9 @@ fn what_cannot_run_is_not_written() {
         bench.glovebox(&[&["plugin", "new", "acme.x"], words].concat()).ends(2).says(expected);
         assert!(!bench.has("acme-x"));
     };
-    for language in ["rust", "js", "python", "c"] {
-        refused(&["--lang", language, "--world", "tool-provider"], "runs no components of the world `tool-provider`");
-    }
     for language in ["js", "python", "c"] {
+        refused(&["--lang", language, "--world", "tool-provider"], "a template of a tool provider in Rust only");
+        refused(&["--lang", language, "--world", "policy"], "a policy can be written in Rust only");
         refused(&["--lang", language, "--world", "rules"], "rules can be written in Rust only");
     }
     refused(&["--lang", "go"], "invalid value 'go'");

@@ -5,7 +5,10 @@
 //! only the modules that it uses, so its imports show what the plugin can ask for. `std::fs` works too if the operator grants
 //! `posix`.
 //!
-//! Custom rules are another kind of component. They use the feature `rules` instead of the default features, and the module `rules`.
+//! A component can provide tools to agents instead: see the module [`provider`].
+//!
+//! Custom rules and policies are other kinds of components. They use the feature `rules` instead of the default features, and the module
+//! `rules` or `policy`.
 //!
 //! On other targets the crate is for tests: in a native `cargo test`, the module `testing` answers the calls of a handler.
 //!
@@ -57,6 +60,10 @@ mod outcome;
 pub mod pattern;
 #[cfg(feature = "stage")]
 pub mod plan;
+#[cfg(any(feature = "rules", test))]
+pub mod policy;
+#[cfg(feature = "stage")]
+pub mod provider;
 #[cfg(any(feature = "rules", test))]
 pub mod rules;
 #[cfg(feature = "stage")]

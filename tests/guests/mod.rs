@@ -19,6 +19,9 @@ const PRELUDE: &str = include_str!("prelude.wat");
 /// The part that all rule plugins share: memory, an allocator, and no findings.
 const RULES_PRELUDE: &str = include_str!("rules.wat");
 
+/// The part that all policies share: memory, an allocator, the question, and the answer that allows.
+const POLICY_PRELUDE: &str = include_str!("policy.wat");
+
 /// The part that all tool providers share: memory, an allocator, the arguments of a call, and an empty answer.
 const PROVIDER_PRELUDE: &str = include_str!("provider.wat");
 
@@ -46,6 +49,11 @@ pub(crate) fn component(fields: &str) -> Vec<u8> {
 /// Builds a rule plugin from the functions `$lint` and `$transform` and the other fields that they need.
 pub(crate) fn rules(fields: &str) -> Vec<u8> {
     encode(&format!("(module\n{fields}\n{RULES_PRELUDE})"), "rules")
+}
+
+/// Builds a policy from the functions `$judge_call` and `$judge_edge` and the other fields that they need.
+pub(crate) fn policy(fields: &str) -> Vec<u8> {
+    encode(&format!("(module\n{fields}\n{POLICY_PRELUDE})"), "policy")
 }
 
 /// Builds a tool provider from the functions `$definitions` and `$call` and the other fields that they need.

@@ -36,6 +36,8 @@ pub enum World {
     ToolProvider,
     /// Lint rules and transforms of the graph.
     Rules,
+    /// An organisation's policy over tool calls and edges.
+    Policy,
 }
 
 impl Language {
@@ -72,12 +74,15 @@ impl Language {
     /// Returns the reason why a plugin of this language cannot have the world. `None` if it can.
     pub fn refusal(self, world: World) -> Option<&'static str> {
         match (self, world) {
-            (_, World::ToolProvider) => Some(
-                "this version of Glovebox runs no components of the world `tool-provider`: it would refuse the component",
-            ),
             (Self::Rust, _) | (_, World::Handler | World::Agent | World::Verifier) => None,
+            (_, World::ToolProvider) => Some(
+                "there is a template of a tool provider in Rust only; other languages build from `glovebox plugin wit DIR`",
+            ),
             (_, World::Rules) => {
                 Some("rules can be written in Rust only: the SDK for rules exists for no other language")
+            }
+            (_, World::Policy) => {
+                Some("a policy can be written in Rust only: the SDK for policies exists for no other language")
             }
         }
     }
@@ -92,6 +97,7 @@ impl World {
             Self::Verifier => "verifier",
             Self::ToolProvider => "tool-provider",
             Self::Rules => "rules",
+            Self::Policy => "policy",
         }
     }
 
@@ -102,8 +108,13 @@ impl World {
             Self::Agent => &["files", "control", "llm", "exec", "tools", "agents", "human"],
             // The operator may grant a verifier to read files.
             Self::Verifier => &["files", "control", "exec"],
-            Self::Rules => &[],
+            Self::Rules | Self::Policy => &[],
         }
+    }
+
+    /// Returns true if a component of the world executes nodes, so that it can have cases.
+    pub fn is_stage(self) -> bool {
+        self.export() == "stage"
     }
 
     /// Returns the interface that a component of the world exports.
@@ -112,6 +123,7 @@ impl World {
             Self::Handler | Self::Agent | Self::Verifier => "stage",
             Self::ToolProvider => "tool",
             Self::Rules => "graph-rules",
+            Self::Policy => "policy-rules",
         }
     }
 }

@@ -55,7 +55,7 @@ struct InspectFile {
     digest: Digest,
     /// Size of the component in bytes.
     bytes: u64,
-    /// `handler`, `agent`, `verifier`, `tool-provider`, `rules`, or `unknown`.
+    /// `handler`, `agent`, `verifier`, `tool-provider`, `rules`, `policy`, or `unknown`.
     world: String,
     /// Imports, in the order of the binary.
     imports: Vec<ImportRow>,

@@ -65,8 +65,11 @@ use crate::reserve;
 use crate::run_dir::{LIVE_DIR, LIVENESS_FILE, RunDir, branch_folder};
 use claims::{FilesAtEnd, Statement};
 use glovebox_host::budget::Budget;
-use glovebox_host::call::{AttemptProgress, Call, CallObserver, CommandSetting, FileSource, LiveOutput, Report};
+use glovebox_host::call::{
+    AttemptProgress, Call, CallObserver, CommandSetting, FileSource, LiveOutput, PolicySetting, Report,
+};
 use glovebox_host::host::Host;
+use glovebox_host::judgement::PolicySet;
 use glovebox_host::llm::{ConversationSetting, Provider, is_of_another_model};
 use glovebox_jail::subject::SubjectsReport;
 use glovebox_journal::event::{
@@ -123,6 +126,8 @@ pub struct Workbench<B> {
     pub budget: Arc<Budget>,
     /// How models are reached.
     pub targets: Targets,
+    /// The policies over tool calls.
+    pub policies: Arc<PolicySet>,
     /// The lists of revocations, which are looked at before and during each call.
     pub revocations: Arc<RevocationWatch>,
     /// The hold-outs of the run. `None` if it has none.
@@ -178,6 +183,7 @@ impl<B: BlobStore + 'static> Workbench<B> {
             model,
             conversation,
             hooks,
+            policy: self.policy(binding),
             tools,
             limits: binding.limits,
             canceled: Arc::clone(&assignment.stop),
@@ -186,6 +192,13 @@ impl<B: BlobStore + 'static> Workbench<B> {
             observer: self.observer(assignment),
         };
         Ok(Prepared { call, sandbox })
+    }
+
+    /// Returns the policies over the tool calls of the attempt's model. `None` without a model or policies.
+    fn policy(&self, binding: &Binding) -> Option<PolicySetting> {
+        let hides_arguments = binding.holdouts == HoldoutAccess::ReadOnly;
+        let is_judged = binding.model && !self.policies.is_empty();
+        is_judged.then(|| PolicySetting { policies: Arc::clone(&self.policies), hides_arguments })
     }
 
     /// Returns the observer of the attempt's call.

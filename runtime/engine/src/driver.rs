@@ -27,6 +27,7 @@ use stops::Stops;
 
 use crate::clock::RunClock;
 use crate::disk::DiskGauge;
+use crate::edge_check::EdgeCheck;
 use crate::inbox::Inbox;
 use crate::liveness::LivenessStream;
 use crate::merge_check::MergeCheck;
@@ -124,6 +125,8 @@ pub struct Driver<'a, J, S, F = ()> {
     pub disk: Option<&'a DiskGauge>,
     /// Checks the result of each merge at a fan-in. `None` if nothing is merged.
     pub merge_check: Option<MergeCheck<'a>>,
+    /// Judges each edge before it is taken. `None` if there are no policies.
+    pub edge_check: Option<EdgeCheck<'a>>,
     /// Maximum number of attempts in progress at once, of all branches together.
     pub parallel_max: usize,
     /// Answers and steering messages from other processes. Empty for a run that accepts none.
@@ -407,6 +410,7 @@ impl<'a, J, S, F: Follow> Driver<'a, J, S, F> {
             no_change: None,
             disk: None,
             merge_check: None,
+            edge_check: None,
             parallel_max: 1,
             inbox: Inbox::default(),
             liveness: None,

@@ -25,6 +25,7 @@ pub mod attempt;
 pub mod clock;
 pub mod disk;
 pub mod driver;
+pub mod edge_check;
 pub mod follow;
 pub mod holdouts;
 pub mod inbox;

@@ -297,6 +297,7 @@ impl Run {
             budget: Arc::new(self.budget()),
             targets: Arc::clone(targets),
             revocations: Arc::clone(revocations),
+            policies: Arc::clone(&self.executor.worker.policies),
             holdouts: self.holdouts()?.map(Arc::new),
             progress,
             output_watch: self.output_watch.clone(),

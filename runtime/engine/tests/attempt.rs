@@ -68,6 +68,7 @@ impl Bench {
             budget: Arc::default(),
             targets: Arc::default(),
             revocations: Arc::default(),
+            policies: Arc::default(),
             base: Arc::default(),
             ignored: Default::default(),
             holdouts: None,

@@ -106,7 +106,7 @@ impl Place {
             labels: BTreeMap::new(),
             earlier: Vec::new(),
         };
-        let worker = Worker { name: "w".into(), sandbox: None };
+        let worker = Worker { name: "w".into(), ..Worker::default() };
         let created = Session::create(self.run_dir(), worker, &self.plan, new, |_, _| None, |_, _| Ok(())).await;
         created.map(|(session, (), records)| (session, records))
     }
@@ -140,6 +140,7 @@ impl Place {
             budget: Arc::default(),
             targets: Arc::default(),
             revocations: Arc::default(),
+            policies: Arc::default(),
             base: Arc::default(),
             ignored: Default::default(),
             holdouts,

@@ -89,7 +89,7 @@ impl Place {
 }
 
 fn worker(name: &str) -> Worker {
-    Worker { name: name.to_owned(), sandbox: None }
+    Worker { name: name.to_owned(), ..Worker::default() }
 }
 
 /// Opens the run as `resume` does: reads and verifies its journal, then takes it over.

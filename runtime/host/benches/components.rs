@@ -166,6 +166,7 @@ fn call(tier: FileTier, files: Option<FileSetting>, steps: &[(&str, &str)]) -> C
         model: None,
         conversation: Default::default(),
         hooks: None,
+        policy: None,
         tools: glovebox_host::tools::ToolSetting::default(),
         limits,
         canceled: Arc::new(AtomicBool::new(false)),

@@ -104,12 +104,16 @@ pub(crate) fn check(mut answer: types::Outcome, attempt: &mut Attempt) -> CallEn
     }
 }
 
-/// Returns the failure that replaces an outcome which is too long, or one after a conversation that contained a hold-out.
+/// Returns the failure that replaces an outcome which is too long, one after a conversation that contained a hold-out, or one after a
+/// tool call that a policy could not judge.
 /// The contents of such an outcome are not used.
 fn failure_by_host(attempt: &Attempt, bytes: u64) -> Option<Failure> {
     if let Some(side) = attempt.llm.access.leaked {
         // The notes are dropped too: any text of the handler may quote a hold-out.
         return Some(Failure::new(FailureClass::Scope, FailureCode::HOLDOUT_LEAK, side.leak_reason()));
+    }
+    if let Some(fault) = &attempt.llm.policy_fault {
+        return Some(Failure::new(FailureClass::Scope, FailureCode::POLICY_FAULT, fault.to_string()));
     }
     if bytes > attempt.call.limits.outcome_bytes {
         return crate::ending::limit_hit(LimitName::OutcomeBytes, &attempt.call.limits).outcome.failure;

@@ -4,8 +4,8 @@
 
 pub use crate::attempt::exec::{CommandSetting, LiveOutput, LivePiece, OutputStream};
 pub use crate::attempt::files::{FileSetting, FileSource};
-pub use crate::attempt::llm::HookSetting;
 use crate::attempt::llm::{ConversationSetting, Model};
+pub use crate::attempt::llm::{HookSetting, PolicySetting};
 use crate::attempt::tools::ToolSetting;
 pub use crate::command_grant::CommandGrant;
 pub use crate::grants::FileTier;
@@ -36,7 +36,9 @@ pub struct Call {
     pub conversation: ConversationSetting,
     /// The hooks around the model's tool calls; `None` if the node has none.
     pub hooks: Option<HookSetting>,
-    /// The tools of tool servers that may be called.
+    /// The operator's policies over the model's tool calls; `None` if there are none.
+    pub policy: Option<PolicySetting>,
+    /// The tools of tool servers and plugins that may be called.
     pub tools: ToolSetting,
     /// Bounds of this call.
     pub limits: Limits,

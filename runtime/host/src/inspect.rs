@@ -51,7 +51,7 @@ pub struct Inspection {
     pub digest: Digest,
     /// Length of the bytes.
     pub bytes: u64,
-    /// `handler`, `agent`, `verifier`, `tool-provider`, `rules` or `unknown`, determined by imports and exports.
+    /// `handler`, `agent`, `verifier`, `tool-provider`, `rules`, `policy` or `unknown`, determined by imports and exports.
     pub world: &'static str,
     /// Imports in the order of the binary.
     pub imports: Vec<Import>,
@@ -350,6 +350,8 @@ fn world(imports: &[String], exports: &[String]) -> &'static str {
         "tool-provider"
     } else if names(exports, "graph-rules") {
         "rules"
+    } else if names(exports, "policy-rules") {
+        "policy"
     } else {
         "unknown"
     }

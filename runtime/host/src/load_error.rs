@@ -35,6 +35,12 @@ pub enum LoadError {
     /// The component is a rule plugin with imports, which are not allowed. The list contains the imports.
     #[error("the component imports {}: rules must not import anything", exports_text(.0))]
     RulesImport(Vec<String>),
+    /// The component exports no policy. The list contains its exports.
+    #[error("the component exports no `glovebox:plugin/policy-rules@0.1.0`, so it is no policy; it exports {}", exports_text(.0))]
+    NoPolicy(Vec<String>),
+    /// The component is a policy with imports, which are not allowed. The list contains the imports.
+    #[error("the component imports {}: a policy must not import anything", exports_text(.0))]
+    PolicyImport(Vec<String>),
     /// The component exports no tools. The list contains its exports.
     #[error("the component exports no `glovebox:plugin/tool@0.1.0`, so it provides no tools; it exports {}", exports_text(.0))]
     NoTools(Vec<String>),
@@ -83,7 +89,7 @@ impl LoadError {
             )),
             Self::NoStage(_) => Some(
                 "build it for a world of `wit/` that exports `stage`: `handler`, `agent` or `verifier`; components of the world \
-                 `rules` belong under `[rules]` in glovebox.toml, and agents call those of the world `tool-provider`: \
+                 `rules` belong under `[rules]` in glovebox.toml, those of `policy` under `[policy]`, and agents call those of the world `tool-provider`: \
                  `tools=\"acme.search\"` on a node"
                     .to_owned(),
             ),

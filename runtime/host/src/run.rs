@@ -149,11 +149,11 @@ impl StopReasons {
 
 /// Creates the state of all interfaces, and the input of the handler.
 fn prepare(call: Call, deadline: &Arc<Deadline>, ticker: Ticker) -> Result<(Attempt, types::StageInput), String> {
-    let Call { input, tier, files, commands, program, model, conversation, hooks, tools, limits, .. } = call;
+    let Call { input, tier, files, commands, program, model, conversation, hooks, policy, tools, limits, .. } = call;
     let (id, deadline) = (&input.attempt.id, Arc::clone(deadline));
     let context = CallContext::new(id, limits, call.canceled, deadline, ticker, call.observer);
     let files = FileState::open(tier, files, limits, &context.refusals)?;
-    let llm = LlmState::new(model, conversation, hooks, &input);
+    let llm = LlmState::new(model, conversation, hooks, policy, &input);
     let input = answer::input_of(input, tier, files.view.as_deref());
     let attempt = Attempt {
         wasi: WasiState::new(&limits),

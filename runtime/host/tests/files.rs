@@ -102,6 +102,7 @@ fn call(fixture: &Fixture, tier: FileTier, scope: Scope, limits: &[(LimitName, u
         model: None,
         conversation: Default::default(),
         hooks: None,
+        policy: None,
         tools: glovebox_host::tools::ToolSetting::default(),
         limits: bounds,
         canceled: Arc::new(AtomicBool::new(false)),

@@ -12,6 +12,7 @@ pub mod holdout_access;
 pub mod inputs;
 mod no_change;
 pub mod plugin_attributes;
+mod policies;
 mod problem;
 mod program;
 mod recovery;
@@ -107,6 +108,7 @@ pub fn bind(
     let warnings = binder.nodes(&pipeline, |id, binding| {
         bindings.insert(id.clone(), binding);
     });
+    let policies = binder.policies();
     let Binder { mut errors, mut unlocked, .. } = binder;
     let asks = |node: &&Node| bindings.get(&node.id).is_some_and(|binding| binding.model);
     let asking = pipeline.nodes.iter().filter(|_| options.script.is_none() && !options.simulate).filter(asks);
@@ -154,7 +156,7 @@ pub fn bind(
             script: options.script,
             price: config.models.get(unconfigured).and_then(|entry| entry.price),
         },
-        checks: PlannedChecks { verify, no_change, recovery },
+        checks: PlannedChecks { verify, no_change, recovery, policies },
         bounds: OperatorBounds {
             disk_bytes_max: config.run.disk_bytes_max,
             parallel_max: config.run.parallel_max,
@@ -195,6 +197,7 @@ pub fn check(
         binder.errors.diagnostics.extend(refused(pipeline));
     }
     let warnings = binder.nodes(pipeline, |_, _| {});
+    binder.policies();
     binder.errors.diagnostics.extend(warnings);
     binder.errors
 }
@@ -359,6 +362,7 @@ impl<'a> Binder<'a> {
             granted: &granted,
             limits: &self.operator.config.limits,
             agents: &self.operator.config.agents,
+            has_policies: !self.operator.config.policies.is_empty(),
             sandbox: &self.operator.config.sandbox,
             servers: &self.operator.config.mcp,
             providers: &providers,

@@ -17,6 +17,8 @@ pub struct Catalog {
     pub builtins: BTreeMap<String, Builtin>,
     /// The plugins of `[plugins]`, by handler type.
     pub plugins: BTreeMap<String, PluginFile>,
+    /// The policies of `[policy]`, by name.
+    pub policies: BTreeMap<String, PluginFile>,
     /// Which of them may run.
     pub admission: Admission,
 }

@@ -43,9 +43,10 @@ use std::sync::Arc;
 pub const CONFIG_FILE_NAME: &str = "glovebox.toml";
 
 /// All tables of the file.
-const TABLES: [&str; 13] = [
+const TABLES: [&str; 14] = [
     "plugins",
     "rules",
+    "policy",
     "workspace",
     "exec",
     "sandbox",
@@ -69,6 +70,8 @@ pub struct Config {
     pub plugins: BTreeMap<String, PluginEntry>,
     /// Rule plugins, by name.
     pub rules: BTreeMap<String, RuleEntry>,
+    /// Policies over tool calls and edges, by name.
+    pub policies: BTreeMap<String, PolicyEntry>,
     /// How the run's copy of the project is made.
     pub workspace: WorkspaceSetting,
     /// How commands find their programs.
@@ -124,6 +127,17 @@ pub struct RuleEntry {
     pub path: String,
     /// Whether the plugin may change graphs.
     pub transform: TransformGrant,
+    /// Line of the table, from 1.
+    pub line: usize,
+    /// Byte range of the name in the file.
+    pub place: std::ops::Range<usize>,
+}
+
+/// One `[policy."ns.name"]` table: a component that judges tool calls and edges.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PolicyEntry {
+    /// The path of the component, relative to `glovebox.toml`.
+    pub path: String,
     /// Line of the table, from 1.
     pub line: usize,
     /// Byte range of the name in the file.
@@ -201,6 +215,13 @@ impl Config {
         rules.into_iter().map(|(name, _)| name.as_str()).collect()
     }
 
+    /// Returns the names of `[policy]` in the order of the file, which is the order in which the policies are asked.
+    pub fn policies_in_order(&self) -> Vec<&str> {
+        let mut policies: Vec<(&String, &PolicyEntry)> = self.policies.iter().collect();
+        policies.sort_by_key(|(_, entry)| entry.place.start);
+        policies.into_iter().map(|(name, _)| name.as_str()).collect()
+    }
+
     /// Returns the plugins that the operator binds as verifiers.
     pub fn verifiers(&self) -> BTreeSet<String> {
         let verifiers = self.plugins.iter().filter(|(_, entry)| entry.role == Role::Verifier);
@@ -225,6 +246,7 @@ impl Config {
             match field.name {
                 "plugins" => config.plugins = named(&mut fields, &field, plugin::parse),
                 "rules" => config.rules = named(&mut fields, &field, rule),
+                "policy" => config.policies = named(&mut fields, &field, policy),
                 "workspace" => config.workspace = workspace(&mut fields, &field),
                 "exec" => config.exec = exec::parse(&mut fields, &field),
                 "sandbox" => config.sandbox = sandbox::parse(&mut fields, &field),
@@ -239,10 +261,15 @@ impl Config {
                 _ => fields.unknown(&field, &TABLES),
             }
         }
-        for (name, entry) in config.rules.iter().filter(|(name, _)| config.plugins.contains_key(*name)) {
-            let path = format!("rules.\"{name}\"");
-            let message = format!("`{path}` has the name of a plugin: another name is expected");
-            fields.value_problem(Place { path, span: entry.place.clone() }, message);
+        let rules = config.rules.iter().map(|(name, entry)| ("rules", name, &entry.place));
+        let policies = config.policies.iter().map(|(name, entry)| ("policy", name, &entry.place));
+        for (table, name, place) in rules.chain(policies) {
+            let is_taken = config.plugins.contains_key(name) || (table == "policy" && config.rules.contains_key(name));
+            if is_taken {
+                let path = format!("{table}.\"{name}\"");
+                let message = format!("`{path}` has the name of a plugin: another name is expected");
+                fields.value_problem(Place { path, span: place.clone() }, message);
+            }
         }
         fields.finish(config)
     }
@@ -281,6 +308,20 @@ fn rule(fields: &mut Fields<'_>, table: &Field<'_, '_>) -> Option<RuleEntry> {
         fields.missing_path(table, Path::new("rules.wasm"));
     }
     Some(RuleEntry { path: path?, transform, line: fields.line(table), place: table.at_key().span })
+}
+
+fn policy(fields: &mut Fields<'_>, table: &Field<'_, '_>) -> Option<PolicyEntry> {
+    let (mut path, mut has_path) = (None, false);
+    for field in fields.table(table) {
+        match field.name {
+            "path" => (has_path, path) = (true, fields.path(&field)),
+            _ => fields.unknown(&field, &["path"]),
+        }
+    }
+    if !has_path {
+        fields.missing_path(table, Path::new("policy.wasm"));
+    }
+    Some(PolicyEntry { path: path?, line: fields.line(table), place: table.at_key().span })
 }
 
 fn transform_grant(fields: &mut Fields<'_>, field: &Field<'_, '_>) -> TransformGrant {

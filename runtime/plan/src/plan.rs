@@ -15,6 +15,7 @@ mod models;
 pub mod narrowed;
 pub mod origin;
 mod parallel;
+mod policy;
 pub mod print;
 mod recovery;
 mod sandbox;
@@ -32,6 +33,7 @@ pub use holdout_readers::{HoldoutPlan, HoldoutReader};
 pub use models::{ChosenModel, PlanAsks, PlanModel, PlannedModel};
 pub use origin::{Grant, GrantField, Origin, OriginPart};
 pub use parallel::{PlanChild, PlanParallel, PlanSupervision};
+pub use policy::{BoundPolicy, PlanPolicy, PolicyBinding};
 pub use print::{CapabilityLists, PlanComponent, PlanExec, PlanFile, PlanNode, PlanOrigin, PlanUnlocked, PlanWant};
 pub use recovery::{NodeRecovery, PlanRecovery, PlannedRecovery};
 pub use sandbox::{
@@ -145,6 +147,8 @@ pub struct PlannedChecks {
     pub no_change: Option<NoChangeRule>,
     /// The write recovery. `None` unless the operator enables it.
     pub recovery: Option<PlannedRecovery>,
+    /// The policies over tool calls and edges, in the order of `glovebox.toml`.
+    pub policies: Vec<BoundPolicy>,
 }
 
 /// The operator's limits of a run.

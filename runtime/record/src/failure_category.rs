@@ -156,7 +156,7 @@ pub const VOCABULARY: [ClassifiedFailure; 17] = [
 ];
 
 /// Classification of Glovebox's own codes; the first match applies. A code that ends with `*` matches all codes with that prefix.
-const OWN: [(&str, ClassifiedFailure); 35] = [
+const OWN: [(&str, ClassifiedFailure); 36] = [
     ("host/required_tool_node", TEST),
     ("verify/exit-code", TEST),
     ("verify/signal", TEST),
@@ -183,6 +183,7 @@ const OWN: [(&str, ClassifiedFailure); 35] = [
     ("scope/*", POLICY),
     ("guardrail*", POLICY),
     ("holdout/*", POLICY),
+    ("policy/*", POLICY),
     ("provider/quota-exceeded", QUOTA),
     ("provider/*", ENVIRONMENT),
     ("plugin/*", ENVIRONMENT),

@@ -90,7 +90,7 @@ pub enum FailureFamily {
     Provider,
     /// `script/…`: the script that replaces a model has no answer.
     Script,
-    /// Any other prefix that only the host uses: `plugin/`, `claim/`, `outcome/`, `status/`, `host/`, `holdout/`.
+    /// Any other prefix that only the host uses: `plugin/`, `claim/`, `outcome/`, `status/`, `host/`, `holdout/`, `policy/`.
     Host,
     /// A code that a handler chose, or that the engine gives to a run.
     Other,
@@ -149,6 +149,10 @@ codes! {
     HOST_FAULT = "host/fault";
     /// The stage knew text of a hold-out that it must not see.
     HOLDOUT_LEAK = "holdout/leak";
+    /// A policy could not judge a tool call of the stage.
+    POLICY_FAULT = "policy/fault";
+    /// A policy refused an edge, or could not judge it.
+    POLICY_EDGE = "policy/edge";
     /// The stage wrote files that its scope does not allow.
     SCOPE_WRITE = "scope/write";
     /// The run reached an exit while a goal gate was not satisfied (spec §3.4).
@@ -212,7 +216,7 @@ impl FailureCode {
             "trap" => FailureFamily::Trap,
             "provider" => FailureFamily::Provider,
             "script" => FailureFamily::Script,
-            "plugin" | "claim" | "outcome" | "status" | "host" | "holdout" => FailureFamily::Host,
+            "plugin" | "claim" | "outcome" | "status" | "host" | "holdout" | "policy" => FailureFamily::Host,
             _ => FailureFamily::Other,
         }
     }

@@ -74,6 +74,11 @@ pub fn decide(pipeline: &Pipeline, state: &RunState, cause: &Event) -> Vec<Event
     BranchDecision { pipeline, state, id, branch: state.branch(id) }.follow(cause)
 }
 
+/// Returns the end of a branch whose next edge is refused. On the main branch, that is the end of the run.
+pub fn refuse_edge(pipeline: &Pipeline, state: &RunState, id: &BranchId, failure: Failure) -> Vec<Event> {
+    BranchDecision { pipeline, state, id, branch: state.branch(id) }.fail(failure)
+}
+
 /// Returns true for events after which the run waits, for example for an attempt. At such an event, an expired time
 /// limit does not end the run: the driver cancels the attempt.
 fn waits(event: &Event) -> bool {

@@ -143,6 +143,7 @@ fn call(layer: &Arc<Layer>, tree: &AttackedTree, row: &Row) -> Call {
         model: None,
         conversation: Default::default(),
         hooks: None,
+        policy: None,
         tools: glovebox_host::tools::ToolSetting::default(),
         limits,
         canceled: Arc::new(AtomicBool::new(false)),

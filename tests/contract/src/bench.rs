@@ -218,6 +218,7 @@ impl<'r> Bench<'r> {
             model: self.model(plan)?,
             conversation: Default::default(),
             hooks: None,
+            policy: None,
             tools: Default::default(),
             revocation: None,
             limits,

@@ -17,6 +17,7 @@ mod scope;
 use crate::bench::Bench;
 use crate::case;
 use crate::error::TestError;
+use crate::outside;
 use crate::report::Finding;
 use std::collections::BTreeSet;
 
@@ -293,7 +294,12 @@ pub const CHECKS: &[Check] = &[
 
 /// Returns the names of all groups, in the order of the alphabet.
 pub fn groups() -> BTreeSet<&'static str> {
-    CHECKS.iter().map(Check::group).chain([IMPORTS.group(), case::GROUP, case::INPUT_GROUP]).collect()
+    CHECKS
+        .iter()
+        .map(Check::group)
+        .chain([IMPORTS.group(), case::GROUP, case::INPUT_GROUP])
+        .chain([outside::TOOLS, outside::POLICY])
+        .collect()
 }
 
 #[cfg(test)]

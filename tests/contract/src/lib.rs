@@ -2,7 +2,8 @@
 //! checks what it does. `glovebox plugin test` runs it. A project or a pipeline is not needed.
 //!
 //! Reading order: `stage_file` is what a call gets, written by the author; `sample` has the inputs of the kit; `bench` makes one call
-//! and observes it; `checks` has the table of checks; `case` compares a call with the author's expectation; `report` is the result.
+//! and observes it; `checks` has the table of checks; `case` compares a call with the author's expectation; `outside` has the checks of components
+//! that are no handlers; `report` is the result.
 //!
 //! The component under test is not trusted. It works on files of a temporary folder, its commands run in a sandbox or not at all, and
 //! its model is scripted. All texts of a report that come from the component are escaped and cut.
@@ -16,6 +17,7 @@ mod checks;
 mod commands;
 mod error;
 mod observed;
+mod outside;
 pub mod report;
 mod sample;
 pub mod stage_file;
@@ -67,6 +69,9 @@ pub struct TestRequest<'r> {
 /// Fails if the kit itself could not work. A component cannot cause that.
 pub fn test(request: TestRequest<'_>) -> Result<TestReport, TestError> {
     let begin = Instant::now();
+    if let Some(report) = outside::test(&request) {
+        return report;
+    }
     let loaded = load(&request);
     let is_chosen = |group: &str| request.only.as_ref().is_none_or(|only| only == group);
     let mut results = Vec::new();

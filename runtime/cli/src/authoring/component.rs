@@ -7,6 +7,7 @@ use crate::plugin_language::{Language, World};
 use crate::terminal::visible;
 use glovebox_host::component::{LoadError, check_handler};
 use glovebox_host::inspect::{InspectError, Inspection, UnusableWant, UnwantedImport, embed, inspect};
+use glovebox_host::{policy, rules, tool_provider};
 use glovebox_plan::config::Config;
 use glovebox_plan::prepare::source::read_component;
 use std::path::Path;
@@ -52,9 +53,13 @@ pub fn finish(folder: &Path, project: &PluginProject) -> Result<BuiltComponent, 
     })?;
     let inspection = inspect(&bytes).map_err(|error| refused(&shown.to_string(), &LoadError::from(error)))?;
     check_world(project.world, &inspection)?;
-    if project.world != World::Rules {
-        check_handler(&inspection).map_err(|error| refused(&shown.to_string(), &error))?;
-    }
+    let checked = match project.world {
+        World::Handler | World::Agent | World::Verifier => check_handler(&inspection),
+        World::ToolProvider => tool_provider::check(&inspection),
+        World::Rules => rules::check(&inspection),
+        World::Policy => policy::check(&inspection),
+    };
+    checked.map_err(|error| refused(&shown.to_string(), &error))?;
     check_wants(&inspection)?;
     let warnings = unused_imports(&inspection);
     Ok(BuiltComponent { bytes, inspection, warnings })

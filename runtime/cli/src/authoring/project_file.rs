@@ -262,7 +262,8 @@ mod tests {
         }
         check("'c'", "'go'", "unknown variant `go`");
         check("'handler'", "'rules'", "rules can be written in Rust only");
-        check("'handler'", "'tool-provider'", "runs no components of the world `tool-provider`");
+        check("'handler'", "'tool-provider'", "a template of a tool provider in Rust only");
+        check("'handler'", "'policy'", "a policy can be written in Rust only");
         check("['clang']", "[]", "`build.command` is empty");
         check("build/core.wasm", "/etc/passwd", "the path is absolute");
         check("lang", "licence = 'MIT'\nlang", "unknown field `licence`");

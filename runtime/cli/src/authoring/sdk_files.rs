@@ -15,7 +15,7 @@ macro_rules! files {
 }
 
 /// The WIT files of the package, one for each interface.
-pub const WIT: [SdkFile; 11] = files!(
+pub const WIT: [SdkFile; 12] = files!(
     "wit/",
     "wit/",
     [
@@ -27,6 +27,7 @@ pub const WIT: [SdkFile; 11] = files!(
         "graph-rules.wit",
         "human.wit",
         "llm.wit",
+        "policy-rules.wit",
         "stage.wit",
         "tools.wit",
         "types.wit",
@@ -37,7 +38,7 @@ pub const WIT: [SdkFile; 11] = files!(
 pub const WORLDS: SdkFile = ("wit/worlds.wit", include_str!("../../../../wit/worlds.wit"));
 
 /// The source files of the SDK, without its `Cargo.toml`.
-pub const SDK: [SdkFile; 22] = files!(
+pub const SDK: [SdkFile; 24] = files!(
     "plugin-sdk/",
     "sdk/",
     [
@@ -54,6 +55,8 @@ pub const SDK: [SdkFile; 22] = files!(
         "src/outcome.rs",
         "src/pattern.rs",
         "src/plan.rs",
+        "src/policy.rs",
+        "src/provider.rs",
         "src/rules.rs",
         "src/scope.rs",
         "src/stage.rs",

@@ -36,6 +36,8 @@ const HANDLERS: &[(Language, World, &str)] = &[
     (Language::Rust, World::Agent, template!("rust/agent.rs")),
     (Language::Rust, World::Verifier, template!("rust/verifier.rs")),
     (Language::Rust, World::Rules, template!("rust/rules.rs")),
+    (Language::Rust, World::Policy, template!("rust/policy.rs")),
+    (Language::Rust, World::ToolProvider, template!("rust/tool_provider.rs")),
     (Language::JavaScript, World::Handler, template!("js/handler.js")),
     (Language::JavaScript, World::Agent, template!("js/agent.js")),
     (Language::JavaScript, World::Verifier, template!("js/verifier.js")),
@@ -131,7 +133,7 @@ impl Recipe<'_> {
             ),
         };
         let (description, wants, attributes) = match self.world {
-            World::Handler | World::ToolProvider => (
+            World::Handler => (
                 "Looks for TODO in the files of a folder.",
                 "filesystem = \"workspace\"\nread = [\"src/\"]\nwrite = [\"report.txt\"]\n",
                 "\n# The node attributes that the plugin reads. `glovebox check` checks them, and the host fills in the defaults.\n\
@@ -146,6 +148,10 @@ impl Recipe<'_> {
                  [attributes.program]\ntype = \"string\"\ndoc = \"The command, without a shell.\"\nrequired = true\n",
             ),
             World::Rules => ("Reports agents without a timeout.", "", ""),
+            World::Policy => ("Refuses a deployment before its review.", "", ""),
+            World::ToolProvider => {
+                ("Finds a text in the files of a folder.", "filesystem = \"workspace\"\nread = [\"./\"]\n", "")
+            }
         };
         template!("plugin.toml")
             .replace("@description@", description)
@@ -165,11 +171,12 @@ impl Recipe<'_> {
             Language::Python => "python3 -m unittest",
             Language::C => "glovebox plugin dev --once",
         };
-        let has_test = self.language == Language::Rust && self.world != World::Rules
+        let is_without_std = matches!(self.world, World::Rules | World::Policy);
+        let has_test = self.language == Language::Rust && !is_without_std
             || self.language == Language::C
             || self.world == World::Handler;
         let test = if has_test { format!("{test}\n") } else { String::new() };
-        let dev = if self.world == World::Rules {
+        let dev = if !self.world.is_stage() {
             ""
         } else {
             "glovebox plugin dev    # builds and runs the cases again on every change\n"
@@ -193,7 +200,7 @@ impl Recipe<'_> {
     fn rust_files(&self) -> Option<Vec<ProjectFile>> {
         let sdk = sdk_files::sdk_manifest().ok()?;
         let (own, lock) = match self.world {
-            World::Rules => (
+            World::Rules | World::Policy => (
                 template!("rust/crate.toml").replace(
                     "{ path = \"sdk\" }",
                     "{ path = \"sdk\", default-features = false, features = [\"rules\"] }",
@@ -216,7 +223,7 @@ impl Recipe<'_> {
         let imports: &[&str] = match self.world {
             World::Agent => &["control", "llm"],
             World::Verifier => &["control", "exec"],
-            World::Handler | World::ToolProvider | World::Rules => &["control", "files"],
+            World::Handler | World::ToolProvider | World::Rules | World::Policy => &["control", "files"],
         };
         let imports: String = imports.iter().map(|name| format!("  import {name};\n")).collect();
         let text = format!(
@@ -266,7 +273,7 @@ impl Recipe<'_> {
                 ("cases/fails.json", template!("cases/fails.json")),
                 ("cases/passes.json", template!("cases/passes.json")),
             ],
-            World::ToolProvider | World::Rules => &[],
+            World::ToolProvider | World::Rules | World::Policy => &[],
         };
         cases.iter().map(|(path, text)| self.file(path, text)).collect()
     }

@@ -53,11 +53,17 @@ pub fn dev(arguments: &DevPluginArguments) -> CommandResult {
 /// Builds the project and runs every case. Exit 1 if the result of a case is not the expected one.
 fn once(folder: &Path, cases: &Path) -> CommandResult {
     let project = PluginProject::read(folder)?;
-    if project.world == World::Rules {
-        let stop = Stop::new(Exit::Usage, "rules judge pipelines and execute no nodes, so they have no cases");
-        return Err(
-            stop.with_help("build them with `glovebox plugin build`, and name them under `[rules]` in glovebox.toml")
+    let without_cases = match project.world {
+        World::Handler | World::Agent | World::Verifier => None,
+        World::Rules => Some(("rules judge pipelines and execute no nodes, so they have no cases", "[rules]")),
+        World::Policy => Some(("a policy judges runs and executes no nodes, so it has no cases", "[policy]")),
+        World::ToolProvider => Some(("a tool provider executes no nodes, so it has no cases", "[plugins]")),
+    };
+    if let Some((message, table)) = without_cases {
+        let help = format!(
+            "build it with `glovebox plugin build`, check it with `glovebox plugin test`, and name it under `{table}` in glovebox.toml"
         );
+        return Err(Stop::new(Exit::Usage, message).with_help(help));
     }
     let cases = stage_files::cases(cases)?;
     let built = component(folder, &project)?;

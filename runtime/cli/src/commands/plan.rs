@@ -164,6 +164,9 @@ fn render(file: &PlanFile<'_>) -> String {
     for provider in &file.tool_providers {
         text.push_str(&format!("  tools    {}\n", visible::line(&provider.to_string())));
     }
+    for policy in &file.policies {
+        text.push_str(&format!("  policy   {}\n", visible::line(&policy.to_string())));
+    }
     for pair in &file.egress {
         let PlanEgress { source, sink, named_in, reached_by, confirmed } = pair;
         let word = if *confirmed { "confirmed" } else { "not confirmed" };

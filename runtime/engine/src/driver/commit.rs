@@ -7,6 +7,7 @@
 
 use super::claim::NextClaim;
 use super::{CHUNK, Driver, Follow, RunError};
+use crate::edge_check::EdgeCheck;
 use crate::merge_check::MergeCheck;
 use crate::project::FINAL_FILE;
 use glovebox_journal::event::{Event, Record, StreamKey, whole_milliseconds};
@@ -57,8 +58,8 @@ impl<J: RunLog, S, F: Follow> Driver<'_, J, S, F> {
                 return Ok(Committed { records, is_stored: false });
             };
             let at = whole_milliseconds(self.clock.now());
-            let folded =
-                fold_and_decide(self.pipeline, self.merge_check, self.replay.state.clone(), at, because, events);
+            let checks = DecisionChecks { merge: self.merge_check, edge: self.edge_check };
+            let folded = fold_and_decide(self.pipeline, checks, self.replay.state.clone(), at, because, events);
             let Decided { state: decided, mut events, pending } = folded?;
             // No decision follows from a claim.
             if let Some(claimed) = claim.and_then(|claim| claim.event(&decided, at, &events)) {
@@ -169,6 +170,13 @@ impl<J: RunLog, S, F: Follow> Driver<'_, J, S, F> {
     }
 }
 
+/// Checks that a decision must pass before it is appended.
+#[derive(Clone, Copy, Default)]
+struct DecisionChecks<'a> {
+    merge: Option<MergeCheck<'a>>,
+    edge: Option<EdgeCheck<'a>>,
+}
+
 /// Events with everything that follows from them, and the resulting state.
 struct Decided {
     state: RunState,
@@ -181,7 +189,7 @@ struct Decided {
 /// decisions that depend on all branches.
 fn fold_and_decide(
     pipeline: &Pipeline,
-    check: Option<MergeCheck<'_>>,
+    checks: DecisionChecks<'_>,
     mut state: RunState,
     at: Timestamp,
     because: Vec<Event>,
@@ -198,7 +206,7 @@ fn fold_and_decide(
             folded += 1;
             // If a parallel node has changed a branch since, earlier events of the branch have no follow-up decisions any more.
             pending.retain(|one: &Event| one.branch() != event.branch());
-            let follow = follow(pipeline, check, &state, event)?;
+            let follow = follow(pipeline, checks, &state, event)?;
             // Only the last event can be pending, because a resume also finds only the last event.
             if events.len() >= EVENTS_MAX && folded == events.len() && !follow.is_empty() {
                 pending.extend(because.by_ref().chain(events.last().cloned()));
@@ -207,7 +215,7 @@ fn fold_and_decide(
             }
         }
         if let Some(cause) = because.next() {
-            events.extend(follow(pipeline, check, &state, &cause)?);
+            events.extend(follow(pipeline, checks, &state, &cause)?);
             continue;
         }
         // Other branches begin even if a decision of one branch is pending.
@@ -222,20 +230,23 @@ fn fold_and_decide(
     }
 }
 
-/// Returns the decisions that follow from an event, after the merge check.
+/// Returns the decisions that follow from an event, after the checks.
 fn follow(
     pipeline: &Pipeline,
-    check: Option<MergeCheck<'_>>,
+    checks: DecisionChecks<'_>,
     state: &RunState,
     cause: &Event,
 ) -> Result<Vec<Event>, RunError> {
     let mut events = decide(pipeline, state, cause);
     for event in &mut events {
-        if let (Event::FanInFinished(finished), Some(check)) = (event, check) {
+        if let (Event::FanInFinished(finished), Some(check)) = (event, checks.merge) {
             check.settle(state, finished).map_err(RunError::Workspace)?;
         }
     }
-    Ok(events)
+    Ok(match checks.edge {
+        Some(check) => check.settle(pipeline, state, events),
+        None => events,
+    })
 }
 
 #[cfg(test)]

@@ -8,6 +8,7 @@ use super::reuse::EarlierRun;
 use super::session::{Stores, stores};
 use super::{HOLDOUTS_DIR, HoldoutError, RunDir, Session};
 use crate::driver::{Driver, Follow, RunError};
+use crate::edge_check::EdgeCheck;
 use crate::holdouts;
 use glovebox_journal::blobs::DirBlobs;
 use glovebox_journal::event::{
@@ -118,7 +119,10 @@ impl Session {
         flush(vec![dir.workspace(), dir.path.join(HOLDOUTS_DIR)]).await?;
         let run = started.run_id.clone();
         let mut follower = follower(&dir, &blobs)?;
-        let mut driver = Driver::new(run, &plan.pipeline, &journal, &(), worker.name.clone(), &mut follower);
+        let mut driver = Driver {
+            edge_check: Some(EdgeCheck(&worker.policies)),
+            ..Driver::new(run, &plan.pipeline, &journal, &(), worker.name.clone(), &mut follower)
+        };
         let records = driver.start(Event::RunStarted(Box::new(started))).await?;
         let clock = driver.clock;
         let (replay, pending) = driver.into_parts();

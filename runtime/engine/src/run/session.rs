@@ -13,6 +13,7 @@ use crate::assignment::{Assignment, AttemptResult};
 use crate::clock::{self, RunClock};
 use crate::disk::DiskGauge;
 use crate::driver::{Driver, Fault, Follow, RunError};
+use crate::edge_check::EdgeCheck;
 use crate::inbox::{Inbox, forget_requests};
 use crate::liveness::LivenessStream;
 use crate::merge_check::MergeCheck;
@@ -304,6 +305,7 @@ impl Session {
             clock: self.clock,
             replay,
             merge_check: Some(MergeCheck(&self.blobs)),
+            edge_check: Some(EdgeCheck(&self.worker.policies)),
             ..Driver::new(run, pipeline, &self.journal, &(), self.worker.name.clone(), follower)
         };
         let resumed = driver.resume(pending, resumed).await;
@@ -339,6 +341,7 @@ impl Session {
             replay,
             pending,
             merge_check: Some(MergeCheck(&self.blobs)),
+            edge_check: Some(EdgeCheck(&self.worker.policies)),
             ..Driver::new(run, pipeline, &self.journal, &(), self.worker.name.clone(), follower)
         };
         let ended = driver.cancel_idle(canceled).await;
@@ -431,6 +434,7 @@ impl Session {
             replay,
             pending,
             merge_check: Some(MergeCheck(&self.blobs)),
+            edge_check: Some(EdgeCheck(&self.worker.policies)),
             ..Driver::new(run, pipeline, &self.journal, &(), self.worker.name.clone(), follower)
         };
         let noted = driver.note(events).await;
@@ -465,6 +469,7 @@ impl Session {
             no_change: plan.checks.no_change.as_ref(),
             parallel_max: plan.bounds.parallel_max,
             merge_check: Some(MergeCheck(&self.blobs)),
+            edge_check: Some(EdgeCheck(&self.worker.policies)),
             ..Driver::new(run, &plan.pipeline, &self.journal, signals, self.worker.name.clone(), follower)
         };
         // Files that a commit replaces in the workspace are stored durably with it, and so are files that a later merge at a

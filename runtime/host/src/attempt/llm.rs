@@ -11,6 +11,7 @@ mod hooks;
 mod model;
 mod object;
 mod observer;
+mod policy;
 mod repeats;
 mod steering;
 
@@ -24,11 +25,13 @@ pub use model::{
     TextGuard, is_of_another_model,
 };
 pub(crate) use object::levels;
+pub use policy::PolicySetting;
 pub use steering::Steering;
 
 use crate::attempt::Attempt;
 use crate::bindings::llm::{Error, Event, Host, HostCompletion, Request, Response};
 use crate::input::StageInput;
+use crate::judgement::Denial;
 use crate::progress::Progress;
 use access::is_final;
 use conversation::{StoredExchange, Turn};
@@ -42,8 +45,10 @@ use glovebox_record::{LimitName, Refusal};
 use hooks::Hooks;
 use model::AskOptions;
 use observer::ModelObserver;
+use policy::CallPolicy;
 use repeats::RepeatAction;
 use std::collections::VecDeque;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 use wasmtime::Result;
 use wasmtime::component::Resource;
@@ -55,6 +60,10 @@ pub(crate) struct LlmState {
     pub(crate) access: ModelAccess,
     /// The pipeline author's commands before and after the tool calls of the model.
     hooks: Hooks,
+    /// The operator's policies over the tool calls of the model. `None` if there are none.
+    policy: Option<Arc<CallPolicy>>,
+    /// Why a policy could not judge a call. The attempt then fails.
+    pub(crate) policy_fault: Option<Denial>,
 }
 
 impl LlmState {
@@ -62,10 +71,12 @@ impl LlmState {
         model: Option<Model>,
         conversation: ConversationSetting,
         hooks: Option<HookSetting>,
+        policy: Option<PolicySetting>,
         input: &StageInput,
     ) -> Self {
         let access = ModelAccess::new(model, conversation);
-        Self { access, hooks: Hooks::new(hooks, &input.run, &input.attempt) }
+        let policy = policy.map(|setting| Arc::new(CallPolicy::new(setting, input)));
+        Self { access, hooks: Hooks::new(hooks, &input.run, &input.attempt), policy, policy_fault: None }
     }
 }
 
@@ -175,7 +186,7 @@ impl Attempt {
             self.llm.access.overspent = Some(failure).filter(|_| question.within.is_none());
             error
         })?;
-        let canceled = std::sync::Arc::clone(&self.call.canceled);
+        let canceled = Arc::clone(&self.call.canceled);
         let left = self.call.remaining();
         let deadline = CallDeadline { canceled: &canceled, at: Instant::now() + left, idle: left };
         let mut observer = ModelObserver::new(&self.call.observer);
@@ -196,7 +207,8 @@ impl Attempt {
         }
     }
 
-    /// Executes one request. Runs the post hooks of the calls whose results it contains, and the pre hooks of the calls in the answer.
+    /// Executes one request. Runs the post hooks of the calls whose results it contains, and judges the calls in the answer: first by the
+    /// policies, then by the pre hooks.
     fn exchange(&mut self, mut request: Request) -> Result<Result<Response, Error>> {
         let agent = agent(&request);
         self.after_calls(&request, agent.as_ref())?;
@@ -205,6 +217,7 @@ impl Attempt {
         }
         let mut answered = self.ask(&request);
         if let Ok(response) = &mut answered {
+            self.judge_calls(&mut response.message)?;
             self.before_calls(&mut response.message, agent.clone())?;
         }
         if agent.is_none() && (answered.is_ok() || within(&request).is_none()) {
@@ -221,7 +234,7 @@ impl Attempt {
         side: Side,
         texts: impl FnOnce() -> Vec<&'t str>,
     ) -> Result<(), ModelError> {
-        let refusals = std::sync::Arc::clone(&self.call.refusals);
+        let refusals = Arc::clone(&self.call.refusals);
         self.llm.access.check_leak(model.guard(), side, texts, |refusal| refusals.record(refusal))
     }
 
@@ -234,7 +247,7 @@ impl Attempt {
                 "the model takes no images; if it does, set `images = true` in its table under `[models]` in glovebox.toml".to_owned(),
             ));
         }
-        let refusals = std::sync::Arc::clone(&self.call.refusals);
+        let refusals = Arc::clone(&self.call.refusals);
         let find = |guard: &TextGuard| guard.first_of_bytes(&images);
         self.llm.access.check_found(model.guard(), Side::Prompt, find, |refusal| refusals.record(refusal))
     }
@@ -243,7 +256,7 @@ impl Attempt {
     /// earlier.
     pub(crate) fn has_leaked(&mut self, side: Side, texts: Vec<&str>) -> bool {
         let guard = self.llm.access.model.as_ref().and_then(Model::guard).cloned();
-        let refusals = std::sync::Arc::clone(&self.call.refusals);
+        let refusals = Arc::clone(&self.call.refusals);
         self.llm.access.check_leak(guard.as_ref(), side, || texts, |refusal| refusals.record(refusal)).is_err()
     }
 

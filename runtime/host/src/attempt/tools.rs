@@ -16,7 +16,7 @@ mod secret;
 mod session;
 
 pub use call_log::ToolCallLog;
-pub use provider::{AskProvider, ProviderSetting, model_prefix};
+pub use provider::{AskProvider, ListedTool, ProviderSetting, model_prefix};
 pub(crate) use provider::{ProviderAnswer, ProviderCall, ProviderEnd, ProviderRequest};
 pub use secret::Secret;
 

@@ -104,6 +104,7 @@ pub(crate) fn call(limits: &[(LimitName, u64)]) -> Call {
         model: None,
         conversation: Default::default(),
         hooks: None,
+        policy: None,
         tools: glovebox_host::tools::ToolSetting::default(),
         limits: bounds,
         canceled: Arc::new(AtomicBool::new(false)),

@@ -37,6 +37,8 @@ pub struct GrantInputs<'a> {
     pub limits: &'a LimitSettings,
     /// The settings of agent programs.
     pub agents: &'a BTreeMap<AgentProgram, AgentEntry>,
+    /// True if policies judge the tool calls of agents.
+    pub has_policies: bool,
     /// The operator's sandbox settings for commands.
     pub sandbox: &'a SandboxSetting,
     /// The operator's tool servers.

@@ -45,6 +45,12 @@ pub(super) fn decide(inputs: GrantInputs<'_>, effective: &mut Effective) {
         let help = "set `tool_hooks.pre=\"\"` and `tool_hooks.post=\"\"` on the node, or remove `agent.backend`";
         refuse(inputs, effective, key::AGENT_BACKEND, message, help);
     }
+    if inputs.has_policies {
+        let message = format!("no policy judges the calls of the agent program of node `{}`", inputs.place);
+        let help =
+            "remove `agent.backend`, so that Glovebox's own agent works, or the tables `[policy]` in glovebox.toml";
+        refuse(inputs, effective, key::AGENT_BACKEND, message, help);
+    }
     if effective.command_access.network == Network::Full {
         let message = format!("the agent program of node `{}` would have the whole network", inputs.place);
         let help = "name the hosts it needs: `network=\"proxy:registry.npmjs.org\"`; the program reaches its model without this attribute";

@@ -3,7 +3,7 @@
 use super::line::{grant_lines, tool_lines};
 use super::source::LockSource;
 use super::wants::{granted, wanted};
-use crate::config::{PluginEntry, RuleEntry};
+use crate::config::{PluginEntry, PolicyEntry, RuleEntry};
 use glovebox_host::inspect::Inspection;
 use glovebox_pipeline::ir::Role;
 use glovebox_record::{Digest, DigestError};
@@ -67,6 +67,11 @@ impl LockedPlugin {
         let grants = entry.transform.lines();
         let source = LockSource::File(entry.path.clone());
         Self { offered: grants.clone(), ..Self::for_bytes(name, source, inspection, grants) }
+    }
+
+    /// Returns the entry of a policy as it is now, without its signer. A policy has no wants and no grants.
+    pub fn for_policy(name: &str, entry: &PolicyEntry, inspection: &Inspection) -> Self {
+        Self::for_bytes(name, LockSource::File(entry.path.clone()), inspection, Vec::new())
     }
 
     fn for_bytes(name: &str, source: LockSource, inspection: &Inspection, grants: Vec<String>) -> Self {

@@ -11,6 +11,7 @@ use super::egress::PlanEgress;
 use super::models::{PlanAsks, PlanModel};
 use super::origin::Grant;
 use super::parallel::PlanParallel;
+use super::policy::PlanPolicy;
 use super::recovery::PlanRecovery;
 use super::sessions::{EdgesInto, PlanSession};
 use super::tool_provider::PlanToolProvider;
@@ -78,6 +79,7 @@ impl Plan {
             verify: self.checks.verify.as_deref().map(PlanVerify::new),
             no_change: self.checks.no_change.as_ref().map(PlanNoChange::new),
             recovery: self.checks.recovery.as_ref().map(PlanRecovery::new),
+            policies: self.printed_policies(),
             rules: self.findings.rule_report.rules.clone(),
             transformed: self.findings.rule_report.transformed.as_ref().map(|text| Digest::hash(text.as_bytes())),
             unlocked: self.findings.unlocked.iter().map(PlanUnlocked::new).collect(),
@@ -201,6 +203,9 @@ pub struct PlanFile<'a> {
     /// The write recovery. Absent unless the operator enables it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub recovery: Option<PlanRecovery>,
+    /// The policies that judge tool calls and edges, in order. Absent if there are none.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub policies: Vec<PlanPolicy<'a>>,
     /// The rule plugins that checked the pipeline, in order, and the changes of each. Absent if there are none.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub rules: Vec<RuleRecord>,

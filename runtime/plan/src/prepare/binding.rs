@@ -16,8 +16,10 @@ use super::toolchain;
 use super::trust::{self, Wanted};
 use crate::bind::{BindClass, BindErrors, BindOptions, bind};
 use crate::config::HistorySetting;
-use crate::plan::{Plan, Unpriced};
+use crate::plan::{BoundPolicy, Plan, PolicyBinding, Unpriced};
 use glovebox_host::host::Host;
+use glovebox_host::judgement::{PolicySet, RunPolicy};
+use glovebox_host::revocation::RevocationCheck;
 use glovebox_jail::jail::{Bind, ProbeReport};
 use glovebox_pipeline::diagnostic::Diagnostic;
 use glovebox_pipeline::ir::Pipeline;
@@ -160,7 +162,9 @@ impl Bound {
         trust::require(project, &self.plan, pipeline, confirm)?;
         let targets = keys::targets(project, &self.plan)?;
         self.sandbox_env.server_env = keys::server_env(&self.plan)?;
-        let worker = Worker { sandbox: self.plan.commands.sandbox.record(self.landlock_abi), ..Worker::this_process() };
+        let sandbox = self.plan.commands.sandbox.record(self.landlock_abi);
+        let policies = Arc::new(run_policies(project, &self.plan)?);
+        let worker = Worker { sandbox, policies, ..Worker::this_process() };
         Ok(Executor {
             plan: Arc::new(self.plan),
             host: self.host,
@@ -171,6 +175,20 @@ impl Bound {
             worker,
         })
     }
+}
+
+/// Returns the policies of a run, each with the check of its revocation.
+fn run_policies(project: &Project, plan: &Plan) -> Result<PolicySet, Refusal> {
+    let policy = |bound: &BoundPolicy| {
+        let PolicyBinding::Loaded(component) = &bound.component else {
+            return Err(Refusal::new(Class::Plugin, format!("policy `{}` is not loaded", bound.name)));
+        };
+        let (watch, name, digest) = (Arc::clone(&project.revocations), bound.name.clone(), bound.digest());
+        let revocation = RevocationCheck::new(move || watch.find(&name, &digest).map(|refused| refused.to_string()));
+        Ok(RunPolicy { name: bound.name.clone(), ask: component.to_ask(), revocation })
+    };
+    let policies: Result<Vec<_>, _> = plan.checks.policies.iter().map(policy).collect();
+    Ok(PolicySet::new(policies?, project.config.limits.clone()))
 }
 
 /// Binds several versions of a pipeline, to compare their plans. The plan is `None` for a missing pipeline and for a pipeline

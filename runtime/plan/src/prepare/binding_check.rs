@@ -36,7 +36,7 @@ pub fn refusals(
         let has_tools = !node.agent.tool_providers.asked.is_empty();
         has_tools || project.config.plugins.contains_key(node.handler.name())
     };
-    let has_plugins = pipeline.nodes.iter().any(is_plugin);
+    let has_plugins = pipeline.nodes.iter().any(is_plugin) || !project.config.policies.is_empty();
     let running = if has_plugins { Some(&**host.get()?) } else { None };
     let errors = bind::check(pipeline, &host.catalog(project), project.operator_files(), running, sealed);
     found.extend(errors.diagnostics);

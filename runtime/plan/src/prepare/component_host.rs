@@ -6,7 +6,7 @@ use super::project::Project;
 use super::refusal::Refusal;
 use super::source;
 use crate::components::{Builtin, Catalog, PluginFile, ReadProblem};
-use crate::config::{PluginEntry, RuleEntry};
+use crate::config::{PluginEntry, PolicyEntry, RuleEntry};
 use glovebox_host::host::Host;
 use std::cell::{Cell, OnceCell};
 use std::collections::BTreeMap;
@@ -66,18 +66,31 @@ impl ComponentHost {
             (name.clone(), PluginFile { path: entry.source.to_string(), bytes, signatures })
         };
         let plugins = project.config.plugins.iter().map(read).collect();
-        Catalog { builtins: builtins.collect(), plugins, admission: project.admission() }
+        Catalog {
+            builtins: builtins.collect(),
+            plugins,
+            policies: policy_files(project),
+            admission: project.admission(),
+        }
     }
 }
 
 /// Reads the bytes of the rule plugins that the configuration names.
 pub fn rule_files(project: &Project) -> BTreeMap<String, PluginFile> {
-    let read = |(name, entry): (&String, &RuleEntry)| {
-        let file = project.config_dir.join(&entry.path);
-        let bytes = source::read_component(&file, project.config.component_bytes(name));
-        let bytes = bytes.map(Arc::from).map_err(ReadProblem::from);
-        let signatures = if project.trust.is_some() { read_signatures(&file) } else { Ok(Vec::new()) };
-        (name.clone(), PluginFile { path: entry.path.clone(), bytes, signatures })
-    };
+    let read = |(name, entry): (&String, &RuleEntry)| (name.clone(), plugin_file(project, name, &entry.path));
     project.config.rules.iter().map(read).collect()
+}
+
+/// Reads the bytes of the policies that the configuration names.
+fn policy_files(project: &Project) -> BTreeMap<String, PluginFile> {
+    let read = |(name, entry): (&String, &PolicyEntry)| (name.clone(), plugin_file(project, name, &entry.path));
+    project.config.policies.iter().map(read).collect()
+}
+
+fn plugin_file(project: &Project, name: &str, path: &str) -> PluginFile {
+    let file = project.config_dir.join(path);
+    let bytes = source::read_component(&file, project.config.component_bytes(name));
+    let bytes = bytes.map(Arc::from).map_err(ReadProblem::from);
+    let signatures = if project.trust.is_some() { read_signatures(&file) } else { Ok(Vec::new()) };
+    PluginFile { path: path.to_owned(), bytes, signatures }
 }

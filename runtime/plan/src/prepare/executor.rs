@@ -4,6 +4,7 @@ use super::admission::RevocationWatch;
 use crate::plan::{Binding, Plan};
 use glovebox_host::grants::FileTier;
 use glovebox_host::host::Host;
+use glovebox_host::judgement::PolicySet;
 use glovebox_host::tools::Secret;
 use glovebox_jail::jail::ExecPolicy;
 use glovebox_models::target::Target;
@@ -26,12 +27,14 @@ pub struct Worker {
     pub name: String,
     /// The sandbox of commands on this machine. `None` if no stage runs commands.
     pub sandbox: Option<SandboxRecord>,
+    /// The policies of the run, which judge edges and tool calls.
+    pub policies: Arc<PolicySet>,
 }
 
 impl Worker {
     /// Creates a worker for this process that runs no commands.
     pub fn this_process() -> Self {
-        Self { name: format!("pid-{}", std::process::id()), sandbox: None }
+        Self { name: format!("pid-{}", std::process::id()), ..Self::default() }
     }
 }
 

@@ -12,7 +12,7 @@ use glovebox_pipeline::ir::Role;
 use glovebox_plan::bind::role::verifier_fault;
 use glovebox_plan::bind::tool_providers::{provider_fault, tools_fault};
 use glovebox_plan::components::ReadProblem;
-use glovebox_plan::config::{ComponentSource, PluginEntry, RuleEntry};
+use glovebox_plan::config::{ComponentSource, PluginEntry, PolicyEntry, RuleEntry};
 use glovebox_plan::lock::wants::{granted, wanted};
 use glovebox_plan::lock::{LOCK_FILE_NAME, Lock, LockedPlugin};
 use glovebox_plan::prepare::plugin_bytes;
@@ -27,7 +27,7 @@ const TOOL_PROVIDER: &str = "tool-provider";
 pub struct PluginNow<'a> {
     /// The entry that the lock file would have.
     pub plugin: LockedPlugin,
-    /// What author and operator wrote. `None` for a rule plugin.
+    /// What author and operator wrote. `None` for a rule plugin and a policy.
     pub agreement: Option<Agreement<'a>>,
     /// Why it may not run, whatever the lock file says: it was revoked, or is not signed as the project requires.
     pub refused: Option<Stop>,
@@ -54,12 +54,12 @@ pub fn unknown(name: &str) -> Stop {
     stop.with_help("see the plugins with `glovebox plugin ls`")
 }
 
-/// Returns all plugins and rule plugins of a project, in the order of their names.
+/// Returns all plugins, rule plugins and policies of a project, in the order of their names.
 pub fn plugins_now(project: &Project) -> Result<Vec<PluginNow<'_>>, Stop> {
     each_now(project).into_iter().map(|(_, now)| now).collect()
 }
 
-/// Returns the names of all plugins and rule plugins of a project, each with the plugin or why it cannot be read.
+/// Returns the names of all plugins, rule plugins and policies of a project, each with the plugin or why it cannot be read.
 pub fn each_now(project: &Project) -> Vec<(&str, Result<PluginNow<'_>, Stop>)> {
     let plugin = |(name, entry): (&'_ String, &'_ PluginEntry)| {
         let listed = ConfigEntry::plugin(name, entry);
@@ -73,12 +73,21 @@ pub fn each_now(project: &Project) -> Vec<(&str, Result<PluginNow<'_>, Stop>)> {
         let plugin = rules_now(name, entry, &component.inspection)?;
         Ok(PluginNow { plugin, agreement: None, refused: None }.checked(project, &listed, component))
     };
+    let policy = |(name, entry): (&'_ String, &'_ PolicyEntry)| {
+        let listed = ConfigEntry::policy(name, entry);
+        let component = listed.read(project)?;
+        let plugin = policy_now(name, entry, &component.inspection)?;
+        Ok(PluginNow { plugin, agreement: None, refused: None }.checked(project, &listed, component))
+    };
     let mut found = Vec::new();
     for (name, entry) in &project.config.plugins {
         found.push((name.as_str(), plugin((name, entry))));
     }
     for (name, entry) in &project.config.rules {
         found.push((name.as_str(), rules((name, entry))));
+    }
+    for (name, entry) in &project.config.policies {
+        found.push((name.as_str(), policy((name, entry))));
     }
     found
 }
@@ -117,6 +126,14 @@ fn rules_now(name: &str, entry: &RuleEntry, inspection: &Inspection) -> Result<L
         Stop::new(Exit::Plugin, format!("`{}` cannot be used for rules: {error}", visible::line(&entry.path)))
     })?;
     Ok(LockedPlugin::for_rules(name, entry, inspection))
+}
+
+/// Checks a policy, which imports nothing and has no grants.
+fn policy_now(name: &str, entry: &PolicyEntry, inspection: &Inspection) -> Result<LockedPlugin, Stop> {
+    glovebox_host::policy::check(inspection).map_err(|error| {
+        Stop::new(Exit::Plugin, format!("`{}` cannot be used as a policy: {error}", visible::line(&entry.path)))
+    })?;
+    Ok(LockedPlugin::for_policy(name, entry, inspection))
 }
 
 /// Refuses a project whose plugins differ from its lock file in any way (`--locked`), also where less is granted.
@@ -171,6 +188,10 @@ impl<'a> ConfigEntry<'a> {
 
     fn rules(name: &'a str, entry: &RuleEntry) -> Self {
         Self { table: "rules", name, source: Cow::Owned(ComponentSource::File(entry.path.clone())) }
+    }
+
+    fn policy(name: &'a str, entry: &PolicyEntry) -> Self {
+        Self { table: "policy", name, source: Cow::Owned(ComponentSource::File(entry.path.clone())) }
     }
 
     /// Reads the component, from its file or from the store. The name in its manifest must be the name in `glovebox.toml`.

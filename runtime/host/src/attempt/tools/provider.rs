@@ -49,6 +49,61 @@ pub struct ProviderSetting {
     pub revocation: Option<RevocationCheck>,
 }
 
+/// A tool that a provider can offer, as a test of the component gets it.
+#[derive(Debug)]
+pub struct ListedTool {
+    /// Name of the tool at its provider.
+    pub name: String,
+    /// The schema of its arguments.
+    pub schema: Schema,
+}
+
+impl ProviderSetting {
+    /// Asks for the tools outside of a run. Returns the tools that can be offered, and why others cannot.
+    ///
+    /// # Errors
+    /// Why the provider offers nothing.
+    pub fn list_outside(&self) -> std::result::Result<(Vec<ListedTool>, Vec<String>), String> {
+        match self.ask_outside(&ProviderRequest::Definitions)? {
+            ProviderAnswer::Definitions(definitions) => {
+                let Listed { offered, left_out } = self.offered(definitions)?;
+                let tool = |OfferedTool { tool, schema, .. }| ListedTool { name: tool.name, schema };
+                Ok((offered.into_iter().map(tool).collect(), left_out))
+            }
+            ProviderAnswer::Output { .. } => Err("it answered another question".to_owned()),
+        }
+    }
+
+    /// Calls a tool outside of a run. Returns the text of the answer, and whether it is an error of the tool.
+    ///
+    /// # Errors
+    /// Why the provider did not answer.
+    pub fn call_outside(&self, tool: &str, arguments: &str) -> std::result::Result<(String, bool), String> {
+        let request = ProviderRequest::Call { name: tool.to_owned(), arguments: arguments.to_owned() };
+        match self.ask_outside(&request)? {
+            ProviderAnswer::Output { content, is_error } => Ok((content, is_error)),
+            ProviderAnswer::Definitions(_) => Err("it answered another question".to_owned()),
+        }
+    }
+
+    fn ask_outside(&self, request: &ProviderRequest) -> std::result::Result<ProviderAnswer, String> {
+        let call = self.to_call(AttemptId::from(""), self.limits.wall_ms, Arc::default());
+        (self.ask.0)(call, request).answer
+    }
+
+    fn to_call(&self, attempt: AttemptId, wall_ms: u64, canceled: Arc<AtomicBool>) -> ProviderCall {
+        ProviderCall {
+            attempt,
+            tier: self.tier,
+            files: self.files.clone(),
+            limits: self.limits,
+            deadline: Deadline::new(Instant::now(), wall_ms.min(self.limits.wall_ms)),
+            canceled,
+            revocation: self.revocation.clone(),
+        }
+    }
+}
+
 impl fmt::Debug for ProviderSetting {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("ProviderSetting").field("name", &self.name).field("tools", &self.tools).finish_non_exhaustive()
@@ -242,15 +297,7 @@ impl Attempt {
     ) -> Result<std::result::Result<ProviderAnswer, String>> {
         let _call = self.call.observer.pulse().tool_call();
         let remaining_ms = u64::try_from(self.call.remaining().as_millis()).unwrap_or(u64::MAX);
-        let call = ProviderCall {
-            attempt: self.call.id.clone(),
-            tier: setting.tier,
-            files: setting.files.clone(),
-            limits: setting.limits,
-            deadline: Deadline::new(Instant::now(), setting.limits.wall_ms.min(remaining_ms)),
-            canceled: Arc::clone(&self.call.canceled),
-            revocation: setting.revocation.clone(),
-        };
+        let call = setting.to_call(self.call.id.clone(), remaining_ms, Arc::clone(&self.call.canceled));
         let ProviderEnd { answer, log, refusals } =
             self.call.ticker.while_guest_waits(|| (setting.ask.0)(call, request));
         self.call.check_stop()?;

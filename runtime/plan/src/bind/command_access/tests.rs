@@ -55,6 +55,7 @@ fn of(attributes: &str, table: &str) -> Effective {
     let holdouts = Holdouts { reach: &reach, sealed: &[], verify: None };
     effective(GrantInputs {
         agents: &BTreeMap::new(),
+        has_policies: false,
         providers: &[],
         plugins: &BTreeMap::new(),
         servers: &BTreeMap::new(),

@@ -71,6 +71,7 @@ fn within(limits: &LimitSettings, node: &Node, source: HandlerSource<'_>, inspec
     let holdouts = Holdouts { reach: &reach, sealed: &[], verify: None };
     effective(GrantInputs {
         agents: &BTreeMap::new(),
+        has_policies: false,
         providers: &[],
         plugins: &BTreeMap::new(),
         servers: &BTreeMap::new(),

@@ -41,6 +41,7 @@ fn of(attributes: &str, is_sealed: bool) -> Effective {
     let holdouts = Holdouts { reach: &reach, sealed: if is_sealed { &scenarios } else { &[] }, verify: None };
     effective(GrantInputs {
         agents: &BTreeMap::new(),
+        has_policies: false,
         providers: &[],
         plugins: &BTreeMap::new(),
         servers: &BTreeMap::new(),
