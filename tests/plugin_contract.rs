@@ -567,17 +567,17 @@ fn the_report_conforms_to_its_documentation() {
         rows.map(|(name, _)| name.to_owned()).filter(|name| name.contains('.') && !name.contains(' ')).collect()
     };
     let (_, report) = tested(&wanting(&guests::component("(func $execute)"), "{}"), &[]);
-    assert_eq!(documented(of_stages), names(&report), "docs/plugin-tests.md lists every check, in order");
+    assert_eq!(documented(of_stages), all_names(&report), "docs/plugin-tests.md lists every check, in order");
     assert_eq!(report["commands_allowed"], json!(false));
     let (_, tools) = tested(&guests::provider("(func $definitions) (func $call)"), &[]);
     let (_, policy) = tested(&guests::policy("(func $judge_call) (func $judge_edge)"), &[]);
-    let both: Vec<String> = names(&tools).into_iter().chain(names(&policy).into_iter().skip(1)).collect();
+    let both: Vec<String> = all_names(&tools).into_iter().chain(all_names(&policy).into_iter().skip(1)).collect();
     assert_eq!(documented(of_others), both);
 }
 
-fn names(report: &Value) -> Vec<String> {
+fn all_names(report: &Value) -> Vec<String> {
     let checks = report["checks"].as_array().unwrap().iter();
-    checks.map(|one| one["name"].as_str().unwrap().to_owned()).collect()
+    checks.map(|check| check["name"].as_str().unwrap().to_owned()).collect()
 }
 
 #[test]
@@ -585,10 +585,7 @@ fn hostile_tool_providers_and_policies_fail_their_checks() {
     let check = |component: &[u8], failed: &[&str]| {
         let (answer, report) = tested(component, &[]);
         answer.ends(if failed.is_empty() { 0 } else { 7 });
-        let checks = report["checks"].as_array().unwrap().iter();
-        let found: Vec<&str> =
-            checks.filter(|one| one["verdict"] == "failed").map(|one| one["name"].as_str().unwrap()).collect();
-        assert_eq!(found, failed, "{report:#}");
+        assert_eq!(names(&report, "failed"), failed, "{report:#}");
     };
     let listed = |schema: &str| guests::tools(&[("find", "", schema)]) + "(func $definitions (call $listed))";
     let (any, needs) =

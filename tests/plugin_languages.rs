@@ -286,21 +286,22 @@ fn rules_are_built_in_rust() {
     glovebox(&author, &["plugin", "dev", "acme-house", "--once"]).ends(2).says("they have no cases");
 }
 
-/// The template of a tool provider is tested, built and called by an agent.
+/// The template of a tool provider is built and called by an agent.
 #[test]
 fn tool_providers_are_built_in_rust() {
     let author = Workbench::new();
     author.glovebox(&["plugin", "new", "acme.finder", "--world", "tool-provider"]).ends(0);
-    let mut test = Command::new("cargo");
-    test.args(["test", "--locked"]).current_dir(author.project().join("acme-finder"));
-    Answer::of(&mut as_author(test)).ends(0);
     let built = glovebox(&author, &["plugin", "build", "acme-finder"]);
     built.ends(0).says("acme.finder 0.1.0 (tool-provider, Rust)").never_says("warning: ");
     glovebox(&author, &["plugin", "dev", "acme-finder", "--once"]).ends(2).says("it has no cases");
     let component = author.project().join("acme-finder/dist/acme.finder-0.1.0.wasm");
     let tested = author.glovebox(&["plugin", "test", component.to_str().unwrap()]);
-    tested.ends(0).says("tools.list").says("tools.odd").says("6 passed, 0 failed");
-    author.glovebox(&["plugin", "inspect", component.to_str().unwrap()]).ends(0).says("tool-provider");
+    tested.ends(0).says("tools.list").says("tools.odd").says("6 passed;");
+    author
+        .glovebox(&["plugin", "inspect", component.to_str().unwrap()])
+        .ends(0)
+        .says("tool-provider")
+        .says("agents call its tools");
     let bench = Workbench::with_pipeline(
         "digraph g {\n  start [shape=Mdiamond]; done [shape=Msquare]\n  work [prompt=\"x\", tools=\"acme.finder\", allowed_write_paths=\"\"]\n\
          start -> work -> done\n}\n",
@@ -331,21 +332,17 @@ fn tool_providers_are_built_in_rust() {
 #[test]
 fn policies_are_built_in_rust() {
     let author = Workbench::new();
-    author.glovebox(&["plugin", "new", "acme.house", "--world", "policy"]).ends(0);
-    glovebox(&author, &["plugin", "build", "acme-house"]).ends(0).says("acme.house 0.1.0 (policy, Rust)");
-    let component = author.project().join("acme-house/dist/acme.house-0.1.0.wasm");
-    author
-        .glovebox(&["plugin", "test", component.to_str().unwrap()])
-        .ends(0)
-        .says("policy.odd")
-        .says("4 passed, 0 failed");
+    author.glovebox(&["plugin", "new", "acme.guard", "--world", "policy"]).ends(0);
+    glovebox(&author, &["plugin", "build", "acme-guard"]).ends(0).says("acme.guard 0.1.0 (policy, Rust)");
+    let component = author.project().join("acme-guard/dist/acme.guard-0.1.0.wasm");
+    author.glovebox(&["plugin", "test", component.to_str().unwrap()]).ends(0).says("policy.odd").says("4 passed;");
     let stage = "shape=parallelogram, allowed_write_paths=\"\", tool_command";
     let bench = Workbench::with_pipeline(&format!(
         "digraph g {{\n  start [shape=Mdiamond]; done [shape=Msquare]\n  review [{stage}=\"true\"]; deploy [{stage}=\"true\"]\n\
          start -> review -> deploy -> done\n}}\n"
     ));
-    std::fs::copy(component, bench.project().join("house.wasm")).unwrap();
-    bench.write("glovebox.toml", "[policy.\"acme.house\"]\npath = \"house.wasm\"\n");
+    std::fs::copy(component, bench.project().join("guard.wasm")).unwrap();
+    bench.write("glovebox.toml", "[policy.\"acme.guard\"]\npath = \"guard.wasm\"\n");
     bench.glovebox(&["plugin", "lock"]).ends(0);
     bench.glovebox(&["run", "pipeline.dot"]).ends(0);
     bench.write(

@@ -97,9 +97,11 @@ impl fmt::Display for Denial {
 /// The answer of a policy: permission, or the reason of a refusal. The outer error says why there is no answer.
 pub type PolicyAnswer = Result<Result<(), String>, String>;
 
+type AskFunction = dyn Fn(&Question, &LimitSettings) -> PolicyAnswer + Send + Sync;
+
 /// Asks the component of a policy, within these limits.
 #[derive(Clone)]
-pub struct AskPolicy(Arc<dyn Fn(&Question, &LimitSettings) -> PolicyAnswer + Send + Sync>);
+pub struct AskPolicy(Arc<AskFunction>);
 
 impl AskPolicy {
     pub(crate) fn new(ask: impl Fn(&Question, &LimitSettings) -> PolicyAnswer + Send + Sync + 'static) -> Self {

@@ -32,6 +32,13 @@ pub fn render(inspection: &Inspection, shows_all: bool) -> String {
         attribute_rows(&mut rows, manifest);
     }
     rows.row("world", inspection.world);
+    match inspection.world {
+        "tool-provider" => {
+            rows.row("use", "agents call its tools: `tools` in its table under `[plugins]`, and `tools` on a node")
+        }
+        "policy" => rows.row("use", "it judges the tool calls and edges of every run: a table under `[policy]`"),
+        _ => {}
+    }
     rows.row("digest", inspection.digest);
     rows.row("bytes", inspection.bytes);
     for export in &inspection.exports {

@@ -110,9 +110,11 @@ impl fmt::Debug for ProviderSetting {
     }
 }
 
+type AskFunction = dyn Fn(ProviderCall, &ProviderRequest) -> ProviderEnd + Send + Sync;
+
 /// Asks a component a question in a new store, and blocks until the end. The state of an attempt does not know how components are run.
 #[derive(Clone)]
-pub struct AskProvider(Arc<dyn Fn(ProviderCall, &ProviderRequest) -> ProviderEnd + Send + Sync>);
+pub struct AskProvider(Arc<AskFunction>);
 
 impl AskProvider {
     pub(crate) fn new(ask: impl Fn(ProviderCall, &ProviderRequest) -> ProviderEnd + Send + Sync + 'static) -> Self {
