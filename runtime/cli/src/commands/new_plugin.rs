@@ -8,7 +8,6 @@ use crate::authoring::project_file::check_version;
 use crate::authoring::sdk_files;
 use crate::authoring::template::{self, ProjectFile};
 use crate::exit::{CommandResult, Exit, Stop};
-use crate::plugin_language::World;
 use crate::replaced_file;
 use crate::terminal::{self, visible};
 use glovebox_host::component::LoadError;
@@ -37,7 +36,7 @@ pub fn new(arguments: &NewPluginArguments) -> CommandResult {
     write_all(&folder, &files)?;
     let place = folder.to_string_lossy();
     let place = visible::line(&place);
-    let has_cases = *world != World::Rules;
+    let has_cases = world.is_stage();
     let world = world.name();
     let install = lang.install();
     let next =
