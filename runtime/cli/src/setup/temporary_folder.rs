@@ -45,9 +45,13 @@ impl TemporaryFolder {
                     _ = terminate.recv() => Exit::Terminated,
                 }
             });
-            // Another thread may be writing into the folder, so that one attempt is not enough.
+            // Another thread may be writing into the folder. Under another name it gets no new files, but files that are being
+            // written may remain after one attempt.
+            let removed = folder.with_extension("removed");
             for _ in 0..REMOVALS_MAX {
-                if std::fs::remove_dir_all(&folder).is_ok() || !folder.exists() {
+                let _renamed_before = std::fs::rename(&folder, &removed);
+                let _has_files = std::fs::remove_dir_all(&removed);
+                if !removed.exists() && !folder.exists() {
                     break;
                 }
                 thread::sleep(PAUSE);
