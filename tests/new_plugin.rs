@@ -24,7 +24,7 @@ fn nothing_is_overwritten_and_names_are_names() {
 #[test]
 fn the_contract_is_written_as_it_is_frozen() {
     let bench = Workbench::new();
-    bench.glovebox(&["plugin", "wit", "wit"]).ends(0).says("12 files");
+    bench.glovebox(&["plugin", "wit", "wit"]).ends(0).says("13 files");
     for entry in root().join("wit").read_dir().unwrap().map(|entry| entry.unwrap().path()) {
         if entry.extension().is_some_and(|extension| extension == "wit") {
             let name = entry.file_name().unwrap().to_string_lossy().into_owned();

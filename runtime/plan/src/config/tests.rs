@@ -84,7 +84,13 @@ fn an_empty_file_grants_nothing() {
 #[test]
 fn unknown_fields_are_refused_by_name_and_line() {
     check("\n[network]\nallow = true\n", "config_unknown_field", "network", 2, "unknown field `network`");
-    check("x = 1", "config_unknown_field", "x", 1, "`plugins`, `rules`, `workspace`, `exec`, `sandbox`, `limits`");
+    check(
+        "x = 1",
+        "config_unknown_field",
+        "x",
+        1,
+        "`plugins`, `rules`, `policy`, `workspace`, `exec`, `sandbox`, `limits`",
+    );
     check("[workspace]\nexclude = []", "config_unknown_field", "workspace.exclude", 2, "`include`");
     check("[exec]\npath = []\nshell = \"bash\"", "config_unknown_field", "exec.shell", 3, "`toolchains`");
     check(
