@@ -94,7 +94,7 @@ fn a_gate_is_answered_by_keys_alone() {
     browser.sees("[S] Ship it");
     // What an answer allows is on the screen before it is given.
     let shown = browser.text();
-    for line in ["src/new.txt (new) +1 -0", "runs ship; then the run can end", "may write out.txt", "answering as"] {
+    for line in ["src/new.txt (new) +1 -0", "runs ship; then the run can end", "may write out.txt", "answering with"] {
         assert!(shown.contains(line), "{line}: {shown}");
     }
     browser.keys("a");
@@ -120,12 +120,9 @@ fn a_gate_is_answered_by_keys_alone() {
 #[test]
 fn a_run_is_followed_while_the_tab_is_shown_and_canceled() {
     let bench = slow("60");
+    let Some(browser) = Browser::start("a run is canceled on the page", 1280) else { return };
     let mut run = bench.start(&["run", "pipeline.dot", "--run-id", "r"]);
     let served = Served::with(&bench, &[ANNA]);
-    let Some(browser) = Browser::start("a run is canceled on the page", 1280) else {
-        run.kill().unwrap();
-        return;
-    };
     signed_in(&browser, &served);
     browser.go("#/run/r");
     browser.sees("live #");
@@ -143,16 +140,42 @@ fn a_run_is_followed_while_the_tab_is_shown_and_canceled() {
     browser.is_quiet();
 }
 
+/// The cause comes first, with what the command printed, and an attempt that a kill left stays in the picture.
+#[test]
+fn a_failure_has_its_output_and_a_left_attempt_its_bar() {
+    let bench = Workbench::with_pipeline(
+        "digraph g { start [shape=Mdiamond]; done [shape=Msquare]
+  check [shape=parallelogram, tool_command=\"sleep 2; echo the cause is here >&2; exit 3\", allowed_write_paths=\"\"]
+  start -> check; check -> done [condition=\"outcome=success\"] }",
+    );
+    let mut run = bench.start(&["run", "pipeline.dot", "--run-id", "r"]);
+    let served = Served::with(&bench, &[ANNA]);
+    while !served.get("/runs/r/records").body.contains("stage.started") {
+        std::thread::sleep(std::time::Duration::from_millis(20));
+    }
+    run.kill().unwrap();
+    run.wait().unwrap();
+    let resumed = bench.glovebox(&["resume", "r"]);
+    assert_ne!(resumed.code, 0, "{}", resumed.stdout);
+    let Some(browser) = Browser::start("a failure on the page", 1280) else { return };
+    signed_in(&browser, &served);
+    browser.wait("document.querySelector('.list .item')");
+    browser.keys(".");
+    browser.keys(ENTER);
+    browser.sees("the cause is here");
+    let bars =
+        "return [...document.querySelectorAll('a.bar')].map((bar) => bar.getAttribute('aria-label').split(', ')[2])";
+    assert_eq!(browser.run(bars), json!(["left by a resume", "failed: tool_exit_code_3"]));
+    browser.is_quiet();
+}
+
 /// The witness is a record: what the page shows at the end was written while the server was not there.
 #[test]
 fn the_page_goes_on_after_a_reload_and_with_a_new_server() {
     let bench = slow("6");
+    let Some(browser) = Browser::start("the page survives its server", 1280) else { return };
     let mut run = bench.start(&["run", "pipeline.dot", "--run-id", "r"]);
     let served = Served::with(&bench, &[ANNA]);
-    let Some(browser) = Browser::start("the page survives its server", 1280) else {
-        run.kill().unwrap();
-        return;
-    };
     signed_in(&browser, &served);
     browser.go("#/run/r");
     browser.sees("live #");
@@ -400,15 +423,17 @@ fn pictures() {
     bench.glovebox(&["run", "fix.dot", "--script", "script.toml", "--run-id", "fix"]).ends(0);
     bench.glovebox(&["run", "broken.dot", "--run-id", "broken"]).ends(1);
     bench.glovebox(&["run", "release.dot", "--run-id", "release"]).ends(10);
-    let served = Served::with(&bench, &[ANNA]);
+    let served = Served::start(&bench);
     let Some(browser) = Browser::start("pictures of the page", 1280) else { return };
-    signed_in(&browser, &served);
+    browser.open(&served.link);
+    browser.wait("document.getElementById('who')");
     let folder = root().join("docs/pictures/page");
     std::fs::create_dir_all(&folder).unwrap();
     for (name, place, press, shows) in [
         ("runs", "#/", "", "Ship this?"),
         ("run", "#/run/fix", "", "Last steps"),
         ("stage", "#/run/fix/stage/implement", "", "tests/run.sh"),
+        ("failure", "#/run/broken", "", "all of its output"),
         ("evidence", "#/run/fix/evidence", "", "subject not isolated"),
         ("gate", "#/run/release/gates", "", "Ship it"),
         ("changes", "#/run/release/changes", "show as text", "src/new.txt"),

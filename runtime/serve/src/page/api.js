@@ -41,7 +41,7 @@ export async function begin() {
 /** Uses a token that a person pasted. */
 export async function useToken(token) {
   const before = { ...session };
-  Object.assign(session, { token, name: "the token's name", rights: null });
+  Object.assign(session, { token, name: "pasted token", rights: null });
   try {
     await get("/runs?limit=1");
     keep();

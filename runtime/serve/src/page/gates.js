@@ -116,7 +116,7 @@ function answering(run, gate, typed, said) {
     "div",
     null,
     el("label", { for: id }, isFree ? "Your answer" : "Say besides", field),
-    el("p", { class: "muted" }, `answering as ${line(session.name)} `, cmd(command)),
+    el("p", { class: "muted" }, session.rights ? `answering as ${line(session.name)} ` : "answering with the name of the pasted token ", cmd(command)),
     isFree ? button("Answer", () => give(field.value, ""), { class: "choice first" }) : choices,
   );
 }

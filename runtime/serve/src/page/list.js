@@ -78,6 +78,15 @@ export function list({ label, height, row, need, open }) {
     },
     draw: later,
     select: (index) => select(index, true),
+    /** Selects the next row for which the function returns true, with the focus. Returns false if there is none. */
+    next: (isWanted) => {
+      const order = Array.from({ length: count }, (_, at) => (at + selected + 1) % count);
+      const found = order.find(isWanted);
+      if (found === undefined) return false;
+      node.focus({ preventScroll: true });
+      select(found, true);
+      return true;
+    },
     move: (by) => {
       const isFirst = selected < 0;
       node.focus({ preventScroll: true });

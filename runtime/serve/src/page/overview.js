@@ -4,11 +4,13 @@ import { may } from "./api.js";
 import { cmd, el, panel, record, replace, say, state } from "./dom.js";
 import { graph } from "./graph.js";
 import { attemptState, kind } from "./states.js";
-import { line, quoted, short, time } from "./text.js";
+import { block, line, quoted, short, time } from "./text.js";
 
 /** Maximum number of bars of one stage. A loop can make thousands of attempts; the last ones are shown. */
 const BARS_MAX = 60;
 const STEPS = 6;
+/** Maximum length of the end of an output that is shown beside a failure. */
+const PRINTED_MAX = 1500;
 /** The explanation of a run with more records is megabytes long: it is not read for the last steps alone. */
 const EXPLAINED_MAX = 5000;
 
@@ -18,12 +20,12 @@ export async function overview(holder, run) {
   const steering = new Map();
 
   async function again() {
-    const [why, tasks] = await Promise.all([run.verdict.journal.records > EXPLAINED_MAX ? null : run.read("why"), run.read("tasks")]);
     const key = JSON.stringify([run.graph.layout, [...run.states]]);
     if (key !== drawn) {
       drawn = key;
       replace(picture, el("h2", null, "Graph ", cmd(`glovebox graph ${run.id}`)), graph(run));
     }
+    const [why, tasks] = await Promise.all([run.verdict.journal.records > EXPLAINED_MAX ? null : run.read("why"), run.read("tasks")]);
     replace(cause, el("h2", null, run.verdict.finished ? "Cause" : "Now", " ", cmd(`glovebox why ${run.id}`)), ...causes(run, why), steer(run, steering));
     replace(attempts, el("h2", null, "Attempts ", cmd(`glovebox tasks ${run.id}`)), timeline(run, tasks.tasks));
   }
@@ -46,6 +48,7 @@ function causes(run, why) {
       el("p", { class: "muted" }, `${line(verdict.failure.class)} `, el("code", null, line(verdict.failure.code)), " ", verdict.failure.code.includes("/") ? null : cmd(`glovebox explain ${verdict.failure.code}`)),
     );
     for (const command of why?.end?.commands ?? []) parts.push(el("p", null, el("code", null, short(quoted(command.argv), 500)), ` ${line(command.ended)}`));
+    parts.push(...printed(run, node));
     if (verdict.resumes_at) parts.push(el("p", null, "A resume begins at ", el("a", { href: stageLink(run, verdict.resumes_at) }, line(verdict.resumes_at)), ". ", cmd(`glovebox resume ${run.id}`)));
   }
   for (const branch of (verdict.branches_now ?? []).filter((branch) => branch.node)) {
@@ -55,6 +58,14 @@ function causes(run, why) {
   }
   if (verdict.status === "success") parts.push(el("p", null, "The run reached its end.", verdict.unverified.length > 0 ? " What only stages claimed is not proved." : ""));
   return [...parts, el("h3", null, "Last steps"), why ? steps(run, why.steps.slice(-STEPS)) : el("p", { class: "muted" }, "This run is long: ", el("a", { href: `#/run/${run.id}/records` }, "its records"), ", or ", cmd(`glovebox why ${run.id}`))];
+}
+
+/** The end of what the last failed command of a stage printed. */
+function printed(run, node) {
+  const command = run.evidence.commands.findLast((one) => one.node === node && kind(one.proof) !== "proved" && one.evidence.code !== 0);
+  const shown = [command?.stderr, command?.stdout].find((one) => one?.head);
+  if (!shown) return [];
+  return [el("pre", { tabindex: "0" }, block((shown.tail ?? shown.head).slice(-PRINTED_MAX))), el("p", null, el("a", { href: `${stageLink(run, node)}/output` }, "all of its output"), " ", record(run.id, command.record))];
 }
 
 function steps(run, last) {

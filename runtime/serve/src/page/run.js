@@ -49,8 +49,7 @@ export async function screenOfRun(holder, where, frame) {
   async function again() {
     for (const key of run.documents.keys()) run.stale.add(key);
     readAt = Date.now();
-    run.verdict = await run.read("");
-    [run.graph, run.evidence] = await Promise.all([run.read("graph"), run.read("evidence")]);
+    [run.verdict, run.graph, run.evidence] = await Promise.all([run.read(""), run.read("graph"), run.read("evidence")]);
     run.states = stageStates(run.graph, run.evidence, run.verdict);
     if (!isOpen) return;
     drawTop();
@@ -166,6 +165,7 @@ export async function screenOfRun(holder, where, frame) {
     return undefined;
   }
 
+  replace(top, el("p", { class: "muted" }, "loading…"));
   replace(holder, top, tabs, body);
   await again();
   run.isOwn = await isOwn(run.verdict);

@@ -142,10 +142,7 @@ export async function runs(holder, where, frame) {
   await refresh();
   frame.connection("live");
   timer = setTimeout(again, AGAIN_MS);
-  const failure = () => {
-    const at = known.rows.findIndex((run) => run.status === "fail");
-    return at >= 0 ? rows.select(at) : say("no run in this list failed");
-  };
+  const failure = () => rows.next((at) => known.rows[at].status === "fail") || say("no run in this list failed");
   const question = () => {
     const run = known.rows.find((run) => known.gates.has(run.id));
     return run ? (location.hash = `#/run/${run.id}/gates`) : say("no question waits");
