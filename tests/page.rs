@@ -415,20 +415,18 @@ fn output_beside_holdouts_needs_its_right() {
     }
 }
 
-/// Writes pictures of every screen to `docs/pictures/page`. `cargo xtask page pictures` runs it.
+/// Each screen with the runs of a small project. With `GLOVEBOX_PAGE_PICTURES`, as `cargo xtask page pictures` sets it, pictures
+/// of them are written to `docs/pictures/page`.
 #[test]
-#[ignore = "it writes pictures into the documentation"]
-fn pictures() {
+fn each_screen_shows_what_it_is_for() {
     let bench = Workbench::copy_of("tests/page/shop");
     bench.glovebox(&["run", "fix.dot", "--script", "script.toml", "--run-id", "fix"]).ends(0);
     bench.glovebox(&["run", "broken.dot", "--run-id", "broken"]).ends(1);
     bench.glovebox(&["run", "release.dot", "--run-id", "release"]).ends(10);
     let served = Served::start(&bench);
-    let Some(browser) = Browser::start("pictures of the page", 1280) else { return };
+    let Some(browser) = Browser::start("each screen of the page", 1280) else { return };
     browser.open(&served.link);
     browser.wait("document.getElementById('who')");
-    let folder = root().join("docs/pictures/page");
-    std::fs::create_dir_all(&folder).unwrap();
     for (name, place, press, shows) in [
         ("runs", "#/", "", "Ship this?"),
         ("run", "#/run/fix", "", "Last steps"),
@@ -450,19 +448,26 @@ fn pictures() {
             browser.press(press);
             browser.wait("document.querySelector('#main pre, #start')");
         }
-        for (scheme, width, height) in
-            [("light", 1280, 800), ("dark", 1280, 800), ("light", 360, 740), ("dark", 360, 740)]
-        {
-            browser.screen(width, height);
-            browser.prefer(&[("prefers-color-scheme", scheme)]);
-            if name == "runs" {
-                // The height of rows is chosen when the list is made.
-                browser.reload();
-                browser.sees(shows);
-            }
-            std::thread::sleep(std::time::Duration::from_millis(300));
-            std::fs::write(folder.join(format!("{name}-{scheme}-{width}.png")), browser.picture()).unwrap();
+        if std::env::var_os("GLOVEBOX_PAGE_PICTURES").is_some() {
+            pictures(&browser, name);
         }
-        browser.screen(1280, 800);
     }
+    browser.is_quiet();
+}
+
+/// Writes pictures of a screen in two themes and two widths.
+fn pictures(browser: &Browser, name: &str) {
+    let folder = root().join("docs/pictures/page");
+    std::fs::create_dir_all(&folder).unwrap();
+    for (scheme, width, height) in [("light", 1280, 800), ("dark", 1280, 800), ("light", 360, 740), ("dark", 360, 740)] {
+        browser.screen(width, height);
+        browser.prefer(&[("prefers-color-scheme", scheme)]);
+        // The height of rows is chosen when the list is made. New elements and new sizes are drawn within this time.
+        if name == "runs" {
+            browser.reload();
+        }
+        std::thread::sleep(std::time::Duration::from_millis(700));
+        std::fs::write(folder.join(format!("{name}-{scheme}-{width}.png")), browser.picture()).unwrap();
+    }
+    browser.screen(1280, 800);
 }

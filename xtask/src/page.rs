@@ -26,6 +26,6 @@ pub(crate) fn prepare() -> Step<()> {
 /// Writes the pictures of every screen to `docs/pictures/page`.
 pub(crate) fn pictures() -> Step<()> {
     prepare()?;
-    let test = ["test", "--workspace", "--locked", "--test", "suites", "page::pictures", "--", "--ignored", "--exact"];
-    demand(cargo(&repository()).args(test))
+    let test = ["test", "--workspace", "--locked", "--test", "suites", "page::each_screen_shows_what_it_is_for"];
+    demand(cargo(&repository()).args(test).env("GLOVEBOX_PAGE_PICTURES", "1"))
 }

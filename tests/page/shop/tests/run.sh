@@ -1,2 +1,2 @@
 #!/bin/sh
-grep -q fixed src/lib.rs
+grep -q fixed src/slug.txt
