@@ -89,6 +89,7 @@ mod no_change;
 mod no_network;
 mod ordinary;
 mod outage;
+mod page;
 mod parallel;
 mod patch;
 mod pictures;

@@ -1,7 +1,7 @@
 //! `glovebox serve` with the real binary: every route with each right, the same documents as the commands, streams that miss
 //! nothing, runs that go on when the server is killed, and hostile clients.
 
-mod client;
+pub(crate) mod client;
 
 use crate::workbench::Workbench;
 use client::{Reply, Served};

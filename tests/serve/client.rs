@@ -65,7 +65,13 @@ impl Served {
         let file = bench.outside().join("tokens.json");
         std::fs::write(&file, json!({ "schema_version": 1, "tokens": tokens }).to_string()).unwrap();
         std::fs::set_permissions(&file, std::os::unix::fs::PermissionsExt::from_mode(0o600)).unwrap();
-        let mut child = bench.start(&["serve", "--json", "--tokens", file.to_str().unwrap()]);
+        Self::again(bench, "127.0.0.1:0")
+    }
+
+    /// Starts a server at this address, with the tokens of the server before it.
+    pub(crate) fn again(bench: &Workbench, address: &str) -> Self {
+        let file = bench.outside().join("tokens.json");
+        let mut child = bench.start(&["serve", "--json", "--listen", address, "--tokens", file.to_str().unwrap()]);
         let mut line = String::new();
         let said = BufReader::new(child.stdout.as_mut().unwrap()).read_line(&mut line);
         let started: Value = match said {

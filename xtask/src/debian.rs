@@ -80,6 +80,16 @@ impl Mirror {
         Ok(())
     }
 
+    /// Returns the packages, of these and of all that they depend on, that this machine does not have.
+    ///
+    /// # Errors
+    /// One of them does not exist, or its dependencies do not fit this machine.
+    pub(crate) fn missing(&self, packages: &[&str]) -> Step<Vec<String>> {
+        let mut simulated = self.apt("apt-get");
+        simulated.args(["-o", "Dir::State::status=/var/lib/dpkg/status", "--simulate", "--no-install-recommends"]);
+        Ok(installs(&capture(simulated.arg("install").args(packages))?))
+    }
+
     /// Downloads the files of a source package into a folder.
     ///
     /// # Errors
@@ -98,6 +108,12 @@ impl Mirror {
 /// Returns the version column of `apt-cache madison`, newest first.
 fn versions(listed: &str) -> impl Iterator<Item = &str> {
     listed.lines().filter_map(|line| line.split('|').nth(1)).map(str::trim)
+}
+
+/// Returns the names of the packages that `apt-get --simulate` would install.
+fn installs(simulated: &str) -> Vec<String> {
+    let names = simulated.lines().filter_map(|line| line.strip_prefix("Inst ")?.split(' ').next());
+    names.map(str::to_owned).collect()
 }
 
 /// Finds the mirror that the machine itself uses, so that no mirror has to be named here.
@@ -127,6 +143,12 @@ fn write(path: &Path, text: &str) -> Step<()> {
 
 #[cfg(test)]
 mod tests {
+    #[test]
+    fn reads_what_would_be_installed() {
+        let simulated = "Reading package lists...\nInst libogg0 (1.3.5-3 Debian:12.11/stable [amd64])\nInst chromium (156 x [amd64]) []\nConf libogg0 (1)\n";
+        assert_eq!(super::installs(simulated), ["libogg0", "chromium"]);
+    }
+
     #[test]
     fn reads_versions_newest_first() {
         let listed = " rust-src | 1.96.1+dfsg1-1~bpo13+1 | http://m/debian trixie-backports/main amd64 Packages\n rust-src | 1.95.0+dfsg1-2~bpo13+1 | x\n";

@@ -6,7 +6,7 @@
 
 use crate::timing::{TestTimes, slowest};
 use crate::{
-    Step, attacks, bubblewrap, components, ordinary, plugin_tools, process, pytest, registry, repository, twice,
+    Step, attacks, bubblewrap, components, ordinary, page, plugin_tools, process, pytest, registry, repository, twice,
     wasm_std::{StdSource, rustflags},
 };
 use std::io::{BufRead, BufReader, Read};
@@ -154,6 +154,9 @@ fn run_tests(arguments: &[String]) -> Step<Tally> {
     tally.time("tools of other languages", plugin_tools::prepare)?;
     if arguments.is_empty() {
         tally = example_plugin(tally);
+    }
+    if let Err(reason) = tally.time("browser", page::prepare) {
+        eprintln!("the tests of the page run with an installed browser only: {reason}");
     }
     // With ARGs, cargo builds only what they select, when it runs it.
     if arguments.is_empty() {

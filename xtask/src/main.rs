@@ -1,4 +1,4 @@
-//! The commands of the repository: `cargo xtask components | twice | jail | pytest | plugin-tools | registry | wkg | agents | attacks |
+//! The commands of the repository: `cargo xtask components | twice | jail | pytest | plugin-tools | registry | wkg | page | agents | attacks |
 //! ordinary | projects | demo | test | soak | numbers | ci`.
 //!
 //! Only this program builds components: no `build.rs` compiles or downloads anything. Every command works on a new machine, with
@@ -16,6 +16,7 @@ mod mutants;
 mod numbers;
 mod ordinary;
 mod ordinary_user;
+mod page;
 mod peers;
 mod plugin_tools;
 mod process;
@@ -46,6 +47,9 @@ usage: cargo xtask COMMAND
   registry      unpack Debian's registry for containers in target/registry, for the tests of plugins in registries
   wkg           build the program wkg in target/wkg, for the test that it and glovebox read each other; takes minutes
   plugin-tools  bring the tools for plugins in JavaScript, Python and C into target/plugin-tools, for the tests of the templates
+  page [pictures]
+                bring a browser and its driver into target/page, for the tests of the page of `glovebox serve`;
+                pictures writes pictures of every screen to docs/pictures/page
   agents        install the agent programs of docs/agents.md and drive each against a fake provider
   attacks       run `glovebox doctor --attack` as an ordinary user in every tier, with the debug binaries that the tests built
   ordinary [--peers]
@@ -92,6 +96,8 @@ fn dispatch(arguments: &[String]) -> Step {
         "registry" if rest.is_empty() => registry::prepare().map(|()| ExitCode::SUCCESS),
         "wkg" if rest.is_empty() => registry::prepare_wkg().map(|()| ExitCode::SUCCESS),
         "plugin-tools" if rest.is_empty() => plugin_tools::prepare().map(|()| ExitCode::SUCCESS),
+        "page" if rest.is_empty() => page::prepare().map(|()| ExitCode::SUCCESS),
+        "page" if rest == ["pictures"] => page::pictures().map(|()| ExitCode::SUCCESS),
         "agents" if rest.is_empty() => agents::run(),
         "attacks" if rest.is_empty() => attacks::as_ordinary_user().map(|()| ExitCode::SUCCESS),
         "ordinary" => ordinary::run(&rest.iter().map(String::as_str).collect::<Vec<_>>()),

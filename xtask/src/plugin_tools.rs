@@ -91,7 +91,7 @@ fn c(folder: &Path) -> Step<()> {
 }
 
 /// Returns the name of this machine's Debian release.
-fn suite() -> Step<String> {
+pub(crate) fn suite() -> Step<String> {
     let file = Path::new("/etc/os-release");
     let text = at(file, fs::read_to_string(file))?;
     let name = text.lines().find_map(|line| line.strip_prefix("VERSION_CODENAME="));

@@ -120,3 +120,45 @@ pub(crate) fn dashes(tone: Tone) -> Option<(f64, f64)> {
         Tone::Restart | Tone::Jump => Some((1.5, 3.5)),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The page of `glovebox serve` and the pictures have the same colours.
+    #[test]
+    fn the_page_has_these_colours() {
+        let css = include_str!("../../serve/src/page/page.css");
+        let (light, dark) = css.split_once("@media (prefers-color-scheme: dark)").unwrap();
+        let dark = dark.split_once("\n}\n").unwrap().0;
+        for (theme, text) in [(Theme::Light, light), (Theme::Dark, dark)] {
+            let basics = theme.basics();
+            let mut expected = vec![
+                ("ground".to_owned(), basics.ground),
+                ("ink".to_owned(), basics.ink),
+                ("muted".to_owned(), basics.muted),
+                ("box-0".to_owned(), basics.boxes[0]),
+                ("box-1".to_owned(), basics.boxes[1]),
+                ("box-line".to_owned(), basics.box_line),
+                ("edge".to_owned(), theme.tone(Tone::Plain)),
+                ("edge-fail".to_owned(), theme.tone(Tone::Fail)),
+            ];
+            for (name, paint) in [
+                ("running", theme.progress(NodeProgress::Running)),
+                ("proved", theme.progress(NodeProgress::Ended(Status::Success))),
+                ("reserved", theme.progress(NodeProgress::Ended(Status::Retry))),
+                ("fail", theme.progress(NodeProgress::Ended(Status::Fail))),
+                ("skipped", theme.progress(NodeProgress::Ended(Status::Skipped))),
+                ("asks", theme.kind(NodeKind::Human)),
+            ] {
+                expected.push((format!("{name}-fill"), paint.fill));
+                expected.push((format!("{name}-line"), paint.line));
+            }
+            for (name, colour) in &expected {
+                let line = format!("--{name}: #{colour:06x};");
+                assert!(text.contains(&line), "{theme:?}: {line}");
+            }
+            assert_eq!(text.matches(": #").count(), expected.len(), "{theme:?}: the page has other colours");
+        }
+    }
+}

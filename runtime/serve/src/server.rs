@@ -176,7 +176,7 @@ impl Server {
     fn session(&self, code: &str) -> Result<Response<Body>, Problem> {
         let Some((token, bearer)) = self.tokens.begin(code, Instant::now()) else {
             return Err(Problem::new(401, "unknown-code", "this code is unknown, used or older than a minute")
-                .with_help("`glovebox serve --link` prints a new link"));
+                .with_help("`glovebox serve` prints a new link when it starts"));
         };
         let session = Session { schema_version: 1, token: &token, name: &bearer.name, rights: &bearer.rights };
         let bytes = serde_json::to_vec_pretty(&session).unwrap_or_default();

@@ -1,0 +1,2 @@
+echo "one
+two" > src/new.txt; echo changed > src/old.txt

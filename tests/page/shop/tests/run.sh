@@ -1,0 +1,2 @@
+#!/bin/sh
+grep -q fixed src/slug.txt
