@@ -164,3 +164,17 @@ fn progress_of_other_branches_waits_for_the_answer() {
     assert!(behind.contains("two success"), "the lines come after the answer: {shown}");
     assert_eq!(answered(&bench), "terminal ann since it rains");
 }
+
+#[test]
+fn the_key_t_prints_what_runs_with_its_scope() {
+    let bench = bench("x=y", "sleep 4; echo new > new.txt");
+    let mut command = bench.command(&["run", "pipeline.dot", "--run-id", "r"]);
+    command.env("USER", "ann").env("TERM", "xterm").env("NO_COLOR", "1");
+    let session = Session::start(command);
+    // The key needs no Enter, is not shown, and is no part of the answer to the question that follows.
+    session.waits_for("● make", 1).types("t").waits_for("reads the workspace; writes new.txt", 1);
+    session.waits_for(PROMPT, 1).types("S\n");
+    let shown = session.ends(0);
+    assert!(shown.contains("1 proved"), "{shown}");
+    assert_eq!(answered(&bench), "terminal ann S");
+}

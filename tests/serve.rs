@@ -522,3 +522,35 @@ fn no_stage_reaches_the_server() {
     let printed = bench.glovebox(&["logs", "l", "look"]);
     printed.never_says("reached").never_says(&served.token);
 }
+
+#[test]
+fn the_output_of_a_running_stage_is_followed_but_never_beside_hold_outs() {
+    let bench = Workbench::with_pipeline(
+        "digraph g { graph [goal=g, max_steps=9] start [shape=Mdiamond]; done [shape=Msquare]
+  a [shape=parallelogram, tool_command=\"seq 20000; echo first; sleep 3; echo second >&2; sleep 1\", allowed_write_paths=\"\"]
+  judge [shape=octagon, command=\"cat scripts/scenarios/secret.txt\", label=open]
+  start -> a -> judge -> done }",
+    );
+    bench.write("scripts/scenarios/secret.txt", "apples in a wicker basket\n");
+    let served = Served::start(&bench);
+    let started = served.post("/pipelines", &json!({ "file": "pipeline.dot" }));
+    let run = started.is(200).json()["id"].as_str().unwrap().to_owned();
+    let refused = served.get(&format!("/runs/{run}/stages/judge/output"));
+    assert_eq!(refused.is(403).json()["code"], "beside-holdouts");
+    std::thread::sleep(Duration::from_secs(2));
+    let sent = served.follow(&format!("/runs/{run}/stages/a/output"), None);
+    let data: Vec<Value> = sent.iter().map(|sent| serde_json::from_str(&sent.data).unwrap()).collect();
+    let names: Vec<&str> = sent.iter().map(|sent| sent.event.as_str()).collect();
+    assert_eq!(names.last(), Some(&"end"), "{names:?}");
+    // The output began with more than 64 KiB, of which the end was sent.
+    let missed = data[names.iter().position(|name| *name == "missed").expect("a part was left out")]["bytes"].as_u64();
+    assert!(missed.unwrap() > 10_000, "{missed:?}");
+    let of = |stream: &str| -> String {
+        data.iter().filter(|data| data["stream"] == stream).map(|data| data["text"].as_str().unwrap()).collect()
+    };
+    assert!(of("stdout").len() <= 64 << 10 && of("stdout").ends_with("20000\nfirst\n"), "{}", of("stdout").len());
+    assert_eq!(of("stderr"), "second\n");
+    assert!(sent.iter().all(|sent| !sent.data.contains("wicker")));
+    wait_for(&served, &run, "success");
+    served.get("/runs/none/stages/a/output").is(404);
+}

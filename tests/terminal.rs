@@ -4,7 +4,7 @@
 use crate::guests;
 use crate::workbench::{self, LINEAR, Workbench, root};
 use std::fs::{File, OpenOptions};
-use std::io::{Read, Write};
+use std::io::{BufRead, BufReader, Read, Write};
 use std::process::{Command, Stdio};
 
 #[test]
@@ -376,4 +376,19 @@ fn ctrl_c_leaves_a_clean_view() {
     assert!(lines.iter().any(|line| line.starts_with("stopping the run")), "{lines:#?}");
     let (start, done) = (|name: &str| lines.iter().position(|line| line.contains(name)), "done");
     assert!(start("start") < start("n0") && start("n2") < start(&format!(" {done}")), "{lines:#?}");
+}
+
+#[test]
+fn a_watched_list_is_shown_again_when_a_run_changes() {
+    let bench = Workbench::with_pipeline(LINEAR);
+    bench.glovebox(&["run", "pipeline.dot", "--run-id", "first"]).ends(0);
+    let mut watching = bench.start(&["ls", "--watch"]);
+    let mut lines = BufReader::new(watching.stdout.take().unwrap()).lines().map(Result::unwrap);
+    assert!(lines.next().unwrap().starts_with("ID"));
+    assert!(lines.next().unwrap().starts_with("first"));
+    bench.glovebox(&["run", "pipeline.dot", "--run-id", "second"]).ends(0);
+    assert!(lines.any(|line| line.starts_with("second") && line.contains("success")));
+    Command::new("kill").args(["-INT", &watching.id().to_string()]).status().unwrap();
+    assert_eq!(watching.wait().unwrap().code(), Some(130));
+    bench.glovebox(&["ls", "--watch", "--json"]).ends(2);
 }

@@ -135,7 +135,7 @@ fn dependencies(manifest: &str) -> BTreeSet<String> {
 }
 
 /// The crates of this workspace, each with the crates that it may use.
-const MAY_USE: [(&str, &str); 29] = [
+const MAY_USE: [(&str, &str); 30] = [
     ("runtime/names", ""),
     ("runtime/schema", ""),
     ("runtime/record", "names"),
@@ -151,11 +151,12 @@ const MAY_USE: [(&str, &str); 29] = [
     ("runtime/signing", "names record"),
     ("runtime/registry", "record workspace"),
     ("runtime/serve", "record"),
+    ("runtime/mcp", "names record serve"),
     ("runtime/plan", "host jail models names pipeline record registry signing workspace"),
     ("runtime/engine", "host jail journal models names pipeline plan record state workspace"),
     (
         "runtime/cli",
-        "attack contract drawing engine fake-llm host jail journal models names ordinary pipeline plan record registry serve signing state workspace",
+        "attack contract drawing engine fake-llm host jail journal mcp models names ordinary pipeline plan record registry serve signing state workspace",
     ),
     ("tests/attack", "host hostile jail record workspace"),
     ("tests/attack/hostile", ""),

@@ -30,6 +30,7 @@ const HELD: &[&str] = &[
     "runtime/jail/helper/src/",
     "runtime/jail/src/",
     "runtime/journal/src/",
+    "runtime/mcp/src/",
     "runtime/models/src/",
     "runtime/names/src/",
     "runtime/pipeline/src/",

@@ -47,7 +47,9 @@ pub use plugin::{
 };
 pub use reading::*;
 pub use reports::*;
-pub use serve::{ServeArguments, TasksArguments, TokenAddArguments, TokenListArguments, TokensCommand};
+pub use serve::{
+    ExportArguments, McpArguments, ServeArguments, TasksArguments, TokenAddArguments, TokenListArguments, TokensCommand,
+};
 pub use signing::{KeygenArguments, RevocationsArguments, RevokeArguments, SignArguments, VerifyPluginArguments};
 pub use spend::SpendArguments;
 pub use stall::StallArguments;
@@ -168,6 +170,10 @@ pub enum Command {
     },
     /// Show and steer runs over HTTP
     Serve(Deferred<ServeArguments>),
+    /// Show runs to a coding agent, over MCP on stdin and stdout
+    Mcp(Deferred<McpArguments>),
+    /// Export a run as OpenTelemetry traces and metrics
+    Export(Deferred<ExportArguments>),
     /// Make, list and remove tokens of clients of `serve`
     Tokens {
         /// What to do with tokens.

@@ -130,6 +130,8 @@ fn dispatch(command: Command) -> CommandResult {
         Command::Models { command: ModelsCommand::Test(arguments) } => commands::models::test(&arguments),
         Command::Trust { command } => commands::trust::trust(&command),
         Command::Serve(Deferred(arguments)) => commands::serve::serve(&arguments),
+        Command::Mcp(Deferred(arguments)) => commands::mcp::mcp(&arguments),
+        Command::Export(Deferred(arguments)) => commands::export::export(&arguments),
         Command::Tokens { command } => commands::tokens::tokens(&command),
         Command::FakeLlm(Deferred(arguments)) => commands::fake_llm::fake_llm(&arguments),
         Command::Holdout { command: HoldoutCommand::Status(arguments) } => commands::holdout::status(&arguments),

@@ -5,8 +5,10 @@
 
 pub mod branches_now;
 pub mod changes;
+pub mod conversations;
 pub mod failure;
 mod folder;
+pub mod hidden;
 pub mod index;
 pub mod journal;
 pub mod last_failure;

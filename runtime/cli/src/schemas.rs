@@ -7,6 +7,7 @@ use crate::commands::apply::ApplyFile;
 use crate::commands::control::ControlFile;
 use crate::commands::desk::Health;
 use crate::commands::desk::logs::LogLine;
+use crate::commands::desk::output::OutputEvent;
 use crate::commands::desk::program::StartFile;
 use crate::commands::diff::DiffFile;
 use crate::commands::evidence::EvidenceFile;
@@ -236,6 +237,7 @@ fn schemas() -> Vec<(&'static str, Schema)> {
         ("serve", written::<ServeFile>()),
         ("serve-event", written::<NamedEvent>()),
         ("serve-health", written::<Health<'_>>()),
+        ("serve-output", written::<OutputEvent<'_>>()),
         ("serve-problem", written::<Problem>()),
         ("serve-session", written::<Session<'_>>()),
         ("serve-start", written::<StartFile>()),

@@ -12,7 +12,7 @@ use std::str::FromStr;
 /// Maximum number of digits after the decimal point of an amount of money.
 const DECIMALS: usize = 6;
 /// Number of millionths in a dollar.
-const MICRO: u64 = 1_000_000;
+pub const MICRO: u64 = 1_000_000;
 
 /// An amount of money in millionths of a US dollar.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]

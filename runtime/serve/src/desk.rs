@@ -225,11 +225,45 @@ pub trait Follow: Send {
     fn is_live(&self) -> bool;
 }
 
+/// The output of the running attempts of a stage, from now on.
+pub trait FollowOutput: Send {
+    /// Returns what is new, in order. The first call returns the end of the output so far, at most
+    /// [`OUTPUT_BYTES_MAX`] bytes.
+    ///
+    /// # Errors
+    ///
+    /// Returns a problem if the run cannot be read.
+    fn next(&mut self) -> Result<OutputNews, Problem>;
+}
+
+/// Maximum number of bytes of output that a client gets at once; older ones are left out.
+pub const OUTPUT_BYTES_MAX: usize = 64 << 10;
+
+/// New output of a stage.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct OutputNews {
+    /// Names of events, and JSON in one line.
+    pub events: Vec<(&'static str, String)>,
+    /// True if no process drives the run, so nothing follows.
+    pub has_ended: bool,
+}
+
 /// Who acts.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Actor {
-    /// The name of the token. The record gets it.
+    /// The name of the token, or of the protocol. The record gets it.
     pub name: String,
+    /// The way on which the client came.
+    pub way: Way,
+}
+
+/// How a client speaks to this program.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Way {
+    /// `glovebox serve`.
+    Http,
+    /// `glovebox mcp`.
+    Mcp,
 }
 
 /// The functions of the commands.
@@ -256,6 +290,13 @@ pub trait Desk: Send + Sync + 'static {
     ///
     /// Returns a problem if the run does not exist or cannot be read.
     fn follow(&self, run: &RunId, sight: Sight) -> Result<Box<dyn Follow>, Problem>;
+
+    /// Begins to follow the output of a stage.
+    ///
+    /// # Errors
+    ///
+    /// Returns a problem if the run or the stage does not exist, or if the stage can read hold-outs: nobody follows its output.
+    fn follow_output(&self, run: &RunId, node: &NodeId) -> Result<Box<dyn FollowOutput>, Problem>;
 
     /// Returns the document for `GET /health`.
     fn health(&self) -> Document;

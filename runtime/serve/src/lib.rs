@@ -24,6 +24,7 @@ pub mod server;
 pub mod token;
 
 mod answer;
+mod output;
 mod page;
 mod stream;
 mod watcher;

@@ -42,6 +42,8 @@ pub enum Wanted {
     Act(Act),
     /// Follows the records of a run.
     Follow(Followed),
+    /// Follows the output of a running stage.
+    Output(RunId, NodeId),
     /// Exchanges a one-time code.
     Session(String),
     /// Returns a file of the page.
@@ -136,6 +138,7 @@ pub fn wanted(route: &Route, parts: &Parts) -> Result<Wanted, Problem> {
             node: parts.query.get("node").map(|name| node_named(name)).transpose()?,
             is_named_by_specification: route.endpoint == Endpoint::PipelineEvents,
         }),
+        Endpoint::Output => Wanted::Output(run(parts)?, node(parts)?),
         Endpoint::Session => Wanted::Session(json::<SessionBody>(parts)?.code),
         Endpoint::PageFile => Wanted::Page(parts.path.get("file").cloned().unwrap_or_default()),
         Endpoint::OpenApi => Wanted::OpenApi,

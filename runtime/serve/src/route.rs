@@ -91,6 +91,7 @@ pub enum Endpoint {
     Stage,
     Transcript,
     Logs,
+    Output,
     Blob,
     Pause,
     Resume,
@@ -412,6 +413,13 @@ pub const ROUTES: &[Route] = &[
             "Returns the output of the commands of a node.",
         ),
         VISIT,
+    ),
+    get(
+        "/runs/{id}/stages/{node}/output",
+        Endpoint::Output,
+        Events,
+        "glovebox logs ID NODE --follow",
+        "Follows a running stage: the last 64 KiB of its output, what follows, and each turn with its model. Never for a stage that can read hold-outs.",
     ),
     get(
         "/runs/{id}/blobs/{digest}",

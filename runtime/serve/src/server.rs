@@ -1,9 +1,10 @@
 //! From a request to an answer.
 
 use crate::answer;
-use crate::desk::{Actor, Desk, Document, Media, Problem};
+use crate::desk::{Actor, Desk, Document, Media, Problem, Way};
 use crate::guard::OwnNames;
 use crate::openapi;
+use crate::output;
 use crate::page;
 use crate::parse::{Parts, Wanted, wanted};
 use crate::right::{Right, Rights, Sight};
@@ -24,7 +25,7 @@ use serde::Serialize;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
-use tokio::sync::Semaphore;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 /// Maximum length of a request's body, bytes.
 pub const BODY_BYTES_MAX: usize = 1 << 20;
@@ -126,11 +127,14 @@ impl Server {
                 let sight = sight(&bearer)?;
                 let after = stream::position(&headers, followed.after)?;
                 let form = Form::of(headers.get(ACCEPT), followed.is_named_by_specification);
-                let permit = Arc::clone(&self.followers).try_acquire_owned().map_err(|_| {
-                    Problem::new(503, "too-many-followers", format!("{FOLLOWERS_MAX} clients follow runs already"))
-                })?;
+                let permit = self.follower()?;
                 let watched = self.watchers.watch(&followed.run, sight).await?;
                 stream::answer(watched, followed, after, form, permit).await
+            }
+            Wanted::Output(run, node) => {
+                let permit = self.follower()?;
+                let follow = self.blocking(move |desk| desk.follow_output(&run, &node)).await?;
+                Ok(output::answer(follow, permit))
             }
             Wanted::Read(what) => {
                 let sight = sight(&bearer)?;
@@ -142,10 +146,17 @@ impl Server {
                 if is_unseen {
                     require(&bearer, Right::StartUnseen)?;
                 }
-                let actor = Actor { name: bearer.name };
+                let actor = Actor { name: bearer.name, way: Way::Http };
                 self.blocking(move |desk| desk.act(&act, &actor)).await.map(answer::document)
             }
         }
+    }
+
+    /// Returns the permit of one client that follows a run.
+    fn follower(&self) -> Result<OwnedSemaphorePermit, Problem> {
+        Arc::clone(&self.followers).try_acquire_owned().map_err(|_| {
+            Problem::new(503, "too-many-followers", format!("{FOLLOWERS_MAX} clients follow runs already"))
+        })
     }
 
     /// Calls a function that may block, on a thread for such functions. At most a few run at the same time.

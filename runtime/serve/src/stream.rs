@@ -19,9 +19,9 @@ use tokio::sync::{OwnedSemaphorePermit, mpsc, watch};
 /// Maximum length of one record in a stream, bytes. A longer one is replaced by its number and where to get it.
 pub(crate) const RECORD_BYTES_MAX: usize = 64 << 10;
 /// Interval of the comments that keep a connection open.
-const PING_EVERY: Duration = Duration::from_secs(15);
+pub(crate) const PING_EVERY: Duration = Duration::from_secs(15);
 /// Number of parts of an answer that wait for a client that does not read.
-const PARTS_MAX: usize = 2;
+pub(crate) const PARTS_MAX: usize = 2;
 /// Maximum size of one part of an answer, bytes.
 const PART_BYTES_MAX: usize = 256 << 10;
 
@@ -84,7 +84,7 @@ pub(crate) async fn answer(
 }
 
 /// The body of an answer.
-struct Parts(mpsc::Receiver<Bytes>);
+pub(crate) struct Parts(pub(crate) mpsc::Receiver<Bytes>);
 
 impl futures_core::Stream for Parts {
     type Item = Result<Bytes, Infallible>;

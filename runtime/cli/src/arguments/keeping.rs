@@ -18,6 +18,9 @@ pub struct ListArguments {
     /// List at most N runs
     #[arg(long, value_name = "N")]
     pub limit: Option<usize>,
+    /// Show the list again whenever it changes, until Ctrl-C
+    #[arg(long, conflicts_with = "json")]
+    pub watch: bool,
     #[command(flatten)]
     pub runs: RunsArguments,
     /// Print one JSON document

@@ -1,4 +1,4 @@
-//! The arguments of `serve`, `tokens` and `tasks`.
+//! The arguments of `serve`, `mcp`, `export`, `tokens` and `tasks`.
 
 use super::{LATEST, RunsArguments};
 use crate::runs::RunSelector;
@@ -37,6 +37,40 @@ pub struct ServeArguments {
     /// Print the address and the link as one JSON document
     #[arg(long)]
     pub json: bool,
+}
+
+/// `glovebox mcp`.
+#[derive(Debug, Args)]
+pub struct McpArguments {
+    /// What the agent may do besides reading and starting runs: `operate` or `apply`; repeatable
+    #[arg(long = "right", value_name = "RIGHT", value_parser = right_of_agent)]
+    pub rights: Vec<Right>,
+    /// The project folder
+    #[arg(long, value_name = "D", default_value = ".")]
+    pub workdir: PathBuf,
+    #[command(flatten)]
+    pub runs: RunsArguments,
+}
+
+/// Parses a right that an agent can get. It never sees more than builders do, and starts no plan that it has not seen.
+fn right_of_agent(text: &str) -> Result<Right, String> {
+    match text.parse() {
+        Ok(right @ (Right::Operate | Right::Apply)) => Ok(right),
+        _ => Err("an agent can get the rights `operate` and `apply`".to_owned()),
+    }
+}
+
+/// `glovebox export`.
+#[derive(Debug, Args)]
+pub struct ExportArguments {
+    /// The run
+    #[arg(default_value = LATEST)]
+    pub run: RunSelector,
+    /// Where to: a file for OTLP JSON, or the address of a collector, such as `http://localhost:4318`
+    #[arg(long, value_name = "FILE|URL")]
+    pub otlp: String,
+    #[command(flatten)]
+    pub runs: RunsArguments,
 }
 
 /// `glovebox tokens`.

@@ -3,8 +3,10 @@
 //! Every document is made by the function of the command that prints it. What a client may not see is removed from the
 //! finished document by [`sight`], so that no command needs to know of clients.
 
+mod builder;
 mod follow;
 pub mod logs;
+pub mod output;
 mod problem;
 pub mod program;
 mod records;
@@ -18,6 +20,7 @@ use crate::commands::{
 use crate::commands::{transcript, why};
 use crate::exit::{Exit, Stop};
 use crate::runs::changes;
+use crate::runs::hidden::Hidden;
 use crate::runs::journal;
 use crate::runs::{self, RunFolder};
 use crate::terminal;
@@ -26,12 +29,12 @@ use follow::JournalFollow;
 use glovebox_journal::event::AnsweredBy;
 use glovebox_journal::ports::BlobStore;
 use glovebox_record::{Digest, NodeId, RunId};
-use glovebox_serve::desk::{Act, Actor, Desk, Document, Drawing, Follow, Media, Problem, Read};
+use glovebox_serve::desk::{Act, Actor, Desk, Document, Drawing, Follow, FollowOutput, Media, Problem, Read, Way};
 use glovebox_serve::right::Sight;
 use glovebox_workspace::regular_file::{self, Links};
+use output::StageOutput;
 use problem::{problem, problem_of_answer};
 use program::Program;
-use records::Hidden;
 use schemars::JsonSchema;
 use serde::Serialize;
 use std::path::{Path, PathBuf};
@@ -75,7 +78,7 @@ impl OwnDesk {
         })
     }
 
-    fn list(&self, what: &Read) -> Result<String, Problem> {
+    fn list(&self, what: &Read, seen: Sight) -> Result<String, Problem> {
         let Read::Runs { state, pipeline, before, limit } = what else { return Ok(String::new()) };
         let states =
             state.iter().map(|state| runs::index::RunState::from_str(state, false)).collect::<Result<Vec<_>, _>>();
@@ -83,7 +86,11 @@ impl OwnDesk {
         let (pipeline, before) = (pipeline.as_deref(), before.as_ref().map(RunId::as_str));
         let wanted = ls::WantedRuns { pipeline, states: &states, limit: *limit, before };
         let (list, _) = wanted.list(&self.runs_dir).map_err(problem)?;
-        terminal::json(&list).map_err(problem)
+        let text = terminal::json(&list).map_err(problem)?;
+        match seen {
+            Sight::Builder => terminal::json(&builder::of_list(&text)?).map_err(problem),
+            Sight::Person | Sight::Everything => Ok(text),
+        }
     }
 
     /// Returns a document about one run. What the client may not see is removed.
@@ -105,9 +112,13 @@ impl OwnDesk {
             _ => self.file_of(&run, what),
         };
         let text = text.map_err(problem)?;
-        match seen {
-            Sight::Everything => Ok(text),
-            _ => Hidden::of(&run).map_err(problem)?.remove(&text, seen),
+        match (seen, what) {
+            (Sight::Everything, _) => Ok(text),
+            (Sight::Builder, Read::Run(_) | Read::Why(..) | Read::Evidence(..) | Read::Gates(_) | Read::Diff(..)) => {
+                let hidden = Hidden::of(&run).map_err(problem)?;
+                terminal::json(&builder::of_run(what, &text, &hidden)?).map_err(problem)
+            }
+            _ => records::remove(&Hidden::of(&run).map_err(problem)?, &text, seen),
         }
     }
 
@@ -194,7 +205,11 @@ impl OwnDesk {
 
     fn answer(&self, run: &RunFolder, act: &Act, who: &Actor) -> Result<String, Problem> {
         let Act::Answer { question, value, text, .. } = act else { return Ok(String::new()) };
-        let (by, how) = (who.name.clone(), AnsweredBy::Http);
+        let how = match who.way {
+            Way::Http => AnsweredBy::Http,
+            Way::Mcp => AnsweredBy::Mcp,
+        };
+        let by = who.name.clone();
         let reply = answer::Reply { question: question.as_str(), value, text, by, how };
         let answered = answer::give(run, &self.runs_dir, reply).map_err(problem_of_answer)?;
         terminal::json(&answered.document(run)).map_err(problem)
@@ -217,7 +232,7 @@ impl OwnDesk {
 impl Desk for OwnDesk {
     fn read(&self, what: &Read, sight: Sight) -> Result<Document, Problem> {
         let text = match what {
-            Read::Runs { .. } => self.list(what)?,
+            Read::Runs { .. } => self.list(what, sight)?,
             Read::Run(id) | Read::Evidence(id, _) | Read::Why(id, _) | Read::Gates(Some(id)) | Read::Diff(id, _) => {
                 self.about_run(id, what, sight)?
             }
@@ -281,6 +296,10 @@ impl Desk for OwnDesk {
 
     fn follow(&self, run: &RunId, sight: Sight) -> Result<Box<dyn Follow>, Problem> {
         Ok(Box::new(JournalFollow::begin(self.run(run)?, sight).map_err(problem)?))
+    }
+
+    fn follow_output(&self, run: &RunId, node: &NodeId) -> Result<Box<dyn FollowOutput>, Problem> {
+        Ok(Box::new(StageOutput::begin(self.run(run)?, node.clone())?))
     }
 
     fn health(&self) -> Document {

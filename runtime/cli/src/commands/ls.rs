@@ -3,6 +3,7 @@
 //! The rows come from [`index`], which does not verify journals. `show` verifies the journal of its run.
 
 use crate::arguments::ListArguments;
+use crate::drive;
 use crate::exit::{CommandResult, Exit, Stop};
 use crate::runs::index::{self, ListedRun, RunState};
 use crate::terminal::branches_now;
@@ -12,6 +13,15 @@ use jiff::Timestamp;
 use schemars::JsonSchema;
 use serde::Serialize;
 use std::path::Path;
+use std::time::{Duration, Instant};
+use tokio::signal::unix::{SignalKind, signal};
+
+/// Minimum interval between two looks at the runs of `--watch`.
+const LOOK_EVERY: Duration = Duration::from_secs(1);
+/// Looks take at most 1/`LOOK_SHARE` of the time.
+const LOOK_SHARE: u32 = 10;
+/// Moves the cursor to the top left corner and clears the screen.
+const CLEAR: &str = "\x1b[H\x1b[2J";
 
 /// The document that `ls --json` prints.
 #[derive(Debug, Serialize, JsonSchema)]
@@ -31,6 +41,9 @@ pub fn ls(arguments: &ListArguments) -> CommandResult {
         limit: arguments.limit.unwrap_or(usize::MAX),
         before: None,
     };
+    if arguments.watch {
+        return drive::block_on(watch(&wanted, &arguments.runs.runs_dir))?;
+    }
     let (RunList { schema_version, runs }, all) = wanted.list(&arguments.runs.runs_dir)?;
     if arguments.json {
         terminal::print_json(&RunList { schema_version, runs })?;
@@ -43,6 +56,41 @@ pub fn ls(arguments: &ListArguments) -> CommandResult {
     }
     pager::show(&table(&runs, Paint::stdout()));
     Ok(Exit::Ok)
+}
+
+/// Shows the list, and again whenever it changes, until a signal ends the command. On a terminal the list replaces the one
+/// before.
+async fn watch(wanted: &WantedRuns<'_>, runs_dir: &Path) -> CommandResult {
+    let on = |kind: SignalKind| signal(kind).map_err(|error| Stop::io("listen for signals", &error));
+    let (mut interrupt, mut terminate) = (on(SignalKind::interrupt())?, on(SignalKind::terminate())?);
+    let is_terminal = terminal::is_capable(&std::io::stdout());
+    let mut shown = None;
+    loop {
+        let began = Instant::now();
+        let (RunList { runs, .. }, _) = wanted.list(runs_dir)?;
+        let mut text = table(&runs, Paint::stdout());
+        if is_terminal {
+            // The last line stays free for the cursor.
+            let rows = terminal::screen().rows.saturating_sub(1).max(2);
+            text = text.lines().take(rows).map(|line| format!("{line}\n")).collect();
+        }
+        // A pipe gets the list only if the state of a run has changed, and not for each second of a duration.
+        let states = runs.iter().map(|run| format!("{} {}\n", run.id, run.status.as_str())).collect();
+        let seen = if is_terminal { text.clone() } else { states };
+        if shown.as_ref() != Some(&seen) {
+            match (is_terminal, &shown) {
+                (true, _) => terminal::print(format!("{CLEAR}{text}")),
+                (false, None) => terminal::print(&text),
+                (false, Some(_)) => terminal::print(format!("\n{text}")),
+            }
+            shown = Some(seen);
+        }
+        tokio::select! {
+            _ = interrupt.recv() => return Ok(Exit::Interrupted),
+            _ = terminate.recv() => return Ok(Exit::Terminated),
+            () = tokio::time::sleep(LOOK_EVERY.max(began.elapsed() * LOOK_SHARE)) => {}
+        }
+    }
 }
 
 /// Which runs are listed.

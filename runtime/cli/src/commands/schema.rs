@@ -67,6 +67,7 @@ const PUBLISHED: &[Published] = published! {
     "serve": "`glovebox serve --json`",
     "serve-event": "an event of `GET /pipelines/{id}/events` of `glovebox serve`",
     "serve-health": "`GET /health` of `glovebox serve`",
+    "serve-output": "an event of `GET /runs/{id}/stages/{node}/output` of `glovebox serve`",
     "serve-problem": "why `glovebox serve` refused a request",
     "serve-session": "`POST /session` of `glovebox serve`",
     "serve-start": "`POST /pipelines` of `glovebox serve`",

@@ -8,15 +8,14 @@ use crate::exit::{CommandResult, Exit, Stop};
 use crate::runs;
 use crate::runs::RunFolder;
 use crate::runs::changes;
+use crate::runs::conversations;
 use crate::runs::journal;
 use crate::terminal::conversation::{Head, Length, Page};
 use crate::terminal::{self, pager, visible};
 use cap_std::ambient_authority;
 use cap_std::fs::Dir;
-use glovebox_engine::attempt::{TRANSCRIPT_FILE, exchanges};
-use glovebox_journal::blobs::DirBlobs;
+use glovebox_engine::attempt::exchanges;
 use glovebox_journal::event::{Attempt, Record, StageFinished, StageStarted, Work};
-use glovebox_journal::ports::{BlobStore, PortError};
 use glovebox_journal::rewind;
 use glovebox_names::shell;
 use glovebox_record::transcript::Turn;
@@ -24,9 +23,6 @@ use glovebox_record::{NodeId, Status};
 use schemars::JsonSchema;
 use serde::Serialize;
 use std::collections::BTreeSet;
-
-/// Maximum number of bytes of a transcript that are read.
-const TRANSCRIPT_BYTES_MAX: u64 = 64 << 20;
 
 /// One line of `transcript --json`: one turn of one attempt.
 #[derive(Debug, Serialize, JsonSchema)]
@@ -135,7 +131,7 @@ fn attempts<'a>(
             AttemptTranscript { attempt, finished: None, is_undone, turns: Vec::new() }
         } else if let Some(stage) = finished {
             found.retain(|told| told.attempt.id != stage.attempt.id);
-            let turns = kept(run, stage, &blobs)?;
+            let turns = conversations::kept(run, stage, &blobs)?;
             AttemptTranscript { attempt: &stage.attempt, finished: Some(stage), is_undone, turns }
         } else {
             continue;
@@ -148,30 +144,12 @@ fn attempts<'a>(
     Ok(found)
 }
 
-/// Returns the turns that an attempt kept; empty if it asked no model.
-fn kept(run: &RunFolder, stage: &StageFinished, blobs: &DirBlobs) -> Result<Vec<Turn>, Stop> {
-    let Some(artifact) = stage.files.artifacts.iter().find(|artifact| artifact.name == TRANSCRIPT_FILE) else {
-        return Ok(Vec::new());
-    };
-    let bytes = blobs.read_all(&artifact.digest, TRANSCRIPT_BYTES_MAX);
-    let bytes = bytes.map_err(|error| journal::unreadable(run, &error))?;
-    turns(run, &bytes)
-}
-
 /// Returns the turns so far of an attempt that has not ended.
 fn under_way(run: &RunFolder, attempt: &Attempt) -> Result<Vec<Turn>, Stop> {
     let said = Dir::open_ambient_dir(&run.path, ambient_authority())
         .and_then(|folder| exchanges::transcript(&folder, attempt))
         .map_err(|error| Stop::io(format!("read the conversations of run `{}`", run.id), &error))?;
-    turns(run, said.as_bytes())
-}
-
-fn turns(run: &RunFolder, bytes: &[u8]) -> Result<Vec<Turn>, Stop> {
-    let lines = bytes.split(|byte| *byte == b'\n').filter(|line| !line.is_empty());
-    lines.map(serde_json::from_slice).collect::<Result<_, _>>().map_err(|error| {
-        let problem = format!("a line of `{TRANSCRIPT_FILE}` is not readable: {error}");
-        journal::unreadable(run, &PortError::Unavailable(problem))
-    })
+    conversations::turns(run, said.as_bytes())
 }
 
 /// Reports why there is no attempt to print.

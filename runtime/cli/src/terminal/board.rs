@@ -3,13 +3,17 @@
 //! The caller passes the time and the size of the screen. If there are more nodes than lines, ended nodes are folded
 //! into one line, and nodes to come into another. A running node is not folded while there is room.
 
+mod running;
+
 use crate::terminal::paint::{Colour, Paint};
 use crate::terminal::{colours, counted, duration, lines, order, visible};
 use glovebox_host::call::Progress;
 use glovebox_journal::event::{Attempt, BranchId, Event, NodeId, Record, RunFinished, StageFinished, Task, Work};
 use glovebox_journal::liveness::{LivenessEvent, LivenessLine};
-use glovebox_pipeline::ir::Pipeline;
+use glovebox_journal::rewind::Fold;
+use glovebox_pipeline::ir::{Node, Pipeline};
 use glovebox_record::{Status, Tokens, WaitKind};
+use glovebox_state::evidence::{ProofCounts, Replay};
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
@@ -74,6 +78,8 @@ struct Row {
     output: Vec<u8>,
     /// The running attempt of the node, if any.
     attempt: Option<RunningAttempt>,
+    /// What the pipeline lets the node read and write.
+    scope: String,
 }
 
 /// The circumstances of a running attempt.
@@ -96,27 +102,32 @@ pub struct Board {
     refused: u64,
     turns: u64,
     tokens: Tokens,
+    /// The result of the records so far, for what they prove.
+    replay: Replay,
 }
 
 impl Board {
     /// Creates the board of a run that has not begun.
     pub fn new(pipeline: &Pipeline, began: Instant) -> Self {
-        let row = |id: &NodeId| Row {
-            id: id.clone(),
-            title: visible::line(id.as_str()).into_owned(),
+        let row = |node: &Node| Row {
+            id: node.id.clone(),
+            title: visible::line(node.id.as_str()).into_owned(),
             phase: Phase::Idle,
             visit: 0,
             ended: 0,
             text: String::new(),
             output: Vec::new(),
             attempt: None,
+            scope: running::scope(node),
         };
-        let rows = order::nodes(pipeline).into_iter().map(|node| row(&node.id)).collect();
-        Self { rows, began, visits: 0, ends: 0, refused: 0, turns: 0, tokens: Tokens::default() }
+        let rows = order::nodes(pipeline).into_iter().map(row).collect();
+        let (tokens, replay) = (Tokens::default(), Replay::default());
+        Self { rows, began, visits: 0, ends: 0, refused: 0, turns: 0, tokens, replay }
     }
 
     /// Updates the board with a record. Returns the lines to print above the view.
     pub fn record(&mut self, record: &Record, now: Instant) -> Vec<String> {
+        self.replay.apply(record);
         match &record.event {
             Event::StageStarted(stage) => {
                 let is_work = stage.attempt.task.work != Work::Verify;
@@ -295,6 +306,7 @@ impl Board {
         let ended = self.rows.iter().filter(|row| row.phase.has_ended()).count();
         let mut text = format!(" {ended} of {}", counted(self.rows.len(), "node"));
         text.push_str(&format!(", {}", counted(self.visits, "visit")));
+        text.push_str(&proof(self.replay.summary.proof.counts()));
         if self.refused > 0 {
             text.push_str(&format!(", {} refused", self.refused));
         }
@@ -308,6 +320,14 @@ impl Board {
         let left = screen.columns.saturating_sub(clock.chars().count() + FREE_COLUMNS);
         format!("{}{}", screen.paint.with(Colour::Bold, &clock), cut(&text, left))
     }
+}
+
+/// Returns what the run proved so far. Empty until a stage passed or a command failed.
+fn proof(counts: ProofCounts) -> String {
+    let ProofCounts { proved, reserved, claimed, not_proved } = counts;
+    let parts = [(proved, "proved"), (reserved, "with reservation"), (claimed, "claimed"), (not_proved, "not proved")];
+    let parts = parts.into_iter().filter(|(count, _)| *count > 0);
+    parts.map(|(count, what)| format!(", {count} {what}")).collect()
 }
 
 /// Returns the line with the output of a running node, below the line of the node.

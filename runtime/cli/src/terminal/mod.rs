@@ -14,6 +14,7 @@ pub mod failed_output;
 pub mod failed_tests;
 pub mod hints;
 pub mod inspection;
+mod keys;
 pub mod lines;
 pub mod machine;
 pub mod missing;
@@ -242,7 +243,7 @@ pub fn is_live() -> bool {
 }
 
 /// Returns true if a stream is a terminal, and `TERM` is not `dumb`.
-fn is_capable(stream: &impl IsTerminal) -> bool {
+pub fn is_capable(stream: &impl IsTerminal) -> bool {
     stream.is_terminal() && std::env::var_os("TERM").is_none_or(|term| term != "dumb")
 }
 

@@ -5,7 +5,7 @@
 
 use crate::terminal::board::Board;
 use crate::terminal::command_output::CommandOutput;
-use crate::terminal::{self, lines, visible};
+use crate::terminal::{self, keys, lines, visible};
 use glovebox_engine::live::OutputWatch;
 use glovebox_host::call::{OutputStream, Progress};
 use glovebox_journal::event::{BranchId, NodeId, Record};
@@ -196,6 +196,8 @@ impl LiveView {
         let view = Arc::new(Mutex::new(Self { board, lines_drawn: 0, drawn_at: None, is_over: false }));
         let weak = Arc::downgrade(&view);
         weak.clone_into(&mut LIVE.lock().unwrap_or_else(PoisonError::into_inner));
+        let pressed = weak.clone();
+        keys::begin(move || pressed.upgrade().iter().for_each(|view| lock(view).tell_running()));
         std::thread::spawn(move || {
             while let Some(view) = weak.upgrade() {
                 std::thread::sleep(REDRAW);
@@ -243,12 +245,27 @@ impl LiveView {
         }
     }
 
+    /// Prints what runs now above the board.
+    fn tell_running(&mut self) {
+        if self.drawn_at.is_some() && !self.is_over {
+            let lines = self.board.running(Instant::now());
+            self.print(&lines);
+        }
+    }
+
     /// Leaves the last state on the screen, and the cursor below it.
     fn leave(&mut self) {
+        keys::end();
         if !self.is_over {
             self.print(&[]);
             (self.lines_drawn, self.is_over) = (0, true);
         }
+    }
+}
+
+impl Drop for LiveView {
+    fn drop(&mut self) {
+        keys::end();
     }
 }
 
@@ -299,6 +316,7 @@ impl Notices {
 
     /// Stops the output, so that a question can be shown. Lines wait until the question is answered.
     pub fn hold(&self) {
+        keys::hold();
         let mut view = self.view.as_ref().map(|view| lock(view));
         if let Some(view) = view.as_mut().filter(|view| view.drawn_at.is_some() && !view.is_over) {
             view.print(&[]);
@@ -309,6 +327,7 @@ impl Notices {
 
     /// Writes the lines that waited, and continues the output.
     pub fn release(&self) {
+        keys::release();
         let mut view = self.view.as_ref().map(|view| lock(view));
         let lines = HELD.lock().unwrap_or_else(PoisonError::into_inner).take().unwrap_or_default();
         match &mut view {

@@ -44,7 +44,7 @@ impl Message {
     /// Returns false for an answer that names a source which writes no messages.
     pub(super) fn is_of_a_person(&self) -> bool {
         match self {
-            Self::Answer(given) => matches!(given.how, AnsweredBy::Command | AnsweredBy::Http),
+            Self::Answer(given) => matches!(given.how, AnsweredBy::Command | AnsweredBy::Http | AnsweredBy::Mcp),
             Self::Steer(_) | Self::Pause { .. } | Self::Cancel { .. } => true,
         }
     }
@@ -61,8 +61,8 @@ pub struct GivenAnswer {
     pub text: String,
     /// The name of the person.
     pub by: String,
-    /// How the answer was given. A message in the folder has [`AnsweredBy::Command`] or [`AnsweredBy::Http`]; one with
-    /// another value is ignored.
+    /// How the answer was given. A message in the folder has [`AnsweredBy::Command`], [`AnsweredBy::Http`] or
+    /// [`AnsweredBy::Mcp`]; one with another value is ignored.
     pub how: AnsweredBy,
     /// When the answer was given.
     pub at: Timestamp,

@@ -78,6 +78,8 @@ pub enum AnsweredBy {
     Command,
     /// By a client of `glovebox serve`.
     Http,
+    /// By an agent, with `glovebox mcp --right operate`.
+    Mcp,
     /// From a file of answers.
     File,
     /// By `--auto-approve`, without a person.
@@ -95,6 +97,7 @@ impl AnsweredBy {
             Self::Terminal => "terminal",
             Self::Command => "command",
             Self::Http => "http",
+            Self::Mcp => "mcp",
             Self::File => "file",
             Self::Auto => "auto",
             Self::Default => "default",

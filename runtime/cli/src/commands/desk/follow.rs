@@ -1,8 +1,9 @@
 //! The records of a run, as they are appended.
 
 use super::problem::problem;
-use super::records::{Hidden, line};
+use super::records::line;
 use crate::exit::Stop;
+use crate::runs::hidden::Hidden;
 use crate::runs::journal;
 use crate::runs::{self, RunFolder};
 use glovebox_journal::sqlite::{OpenJournal, VerifiedJournal};

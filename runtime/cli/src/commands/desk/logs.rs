@@ -2,10 +2,10 @@
 
 use super::all_or_one;
 use super::problem::problem;
-use super::records::Hidden;
 use crate::runs::RunFolder;
 use crate::runs::changes;
 use crate::runs::failure::OUTPUTS;
+use crate::runs::hidden::Hidden;
 use crate::runs::journal;
 use crate::terminal::{self, lines as prose};
 use glovebox_journal::blobs::DirBlobs;

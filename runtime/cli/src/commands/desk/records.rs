@@ -3,58 +3,32 @@
 use super::sight;
 use crate::exit::{Exit, Stop};
 use crate::runs::RunFolder;
+use crate::runs::hidden::Hidden;
 use crate::runs::journal;
 use crate::terminal;
-use glovebox_journal::event::{Record, RunStarted};
+use glovebox_journal::event::Record;
 use glovebox_journal::reading::ReadRecords;
 use glovebox_record::{Digest, NodeId};
 use glovebox_serve::desk::{Problem, RecordLine};
 use glovebox_serve::right::Sight;
 use glovebox_state::named_events::NamedEvent;
 use serde_json::Value;
-use std::collections::BTreeSet;
 
-/// The stages of a run that had hold-outs in reach.
-#[derive(Debug, Clone, Default)]
-pub(super) struct Hidden {
-    nodes: BTreeSet<NodeId>,
-}
-
-impl Hidden {
-    /// Reads the start of a run.
-    pub(super) fn of(run: &RunFolder) -> Result<Self, Stop> {
-        Ok(Self::in_records(&journal::open_to_show(run)?.close().records))
+/// Returns the JSON document without what a client may not see.
+pub(super) fn remove(hidden: &Hidden, text: &str, seen: Sight) -> Result<String, Problem> {
+    if hidden.is_empty() {
+        return Ok(text.to_owned());
     }
-
-    /// Returns the stages that the start of a run names.
-    pub(super) fn in_records(records: &[Record]) -> Self {
-        let started = records.first().and_then(|record| record.event.run_started());
-        let reach = |started: &RunStarted| started.workspace.holdouts.as_ref().map(|sealed| sealed.reach.clone());
-        let nodes = started.and_then(reach).unwrap_or_default();
-        Self { nodes: nodes.iter().map(|node| NodeId::from(node.as_str())).collect() }
-    }
-
-    /// Returns true if the stage, or the stage whose verification it is, had hold-outs in reach.
-    pub(super) fn has(&self, node: &NodeId) -> bool {
-        self.nodes.contains(node) || self.nodes.contains(&node.verification())
-    }
-
-    /// Returns the JSON document without what a client may not see.
-    pub(super) fn remove(&self, text: &str, seen: Sight) -> Result<String, Problem> {
-        if self.nodes.is_empty() {
-            return Ok(text.to_owned());
-        }
-        let broken = |_| Problem::new(500, "internal", "the document could not be reduced");
-        let mut value: Value = serde_json::from_str(text).map_err(broken)?;
-        sight::remove(&mut value, &|node| self.has(&node.into()), seen);
-        terminal::json(&value).map_err(super::problem::problem)
-    }
+    let broken = |_| Problem::new(500, "internal", "the document could not be reduced");
+    let mut value: Value = serde_json::from_str(text).map_err(broken)?;
+    sight::remove(&mut value, &|node| hidden.has(&node.into()), seen);
+    terminal::json(&value).map_err(super::problem::problem)
 }
 
 /// Returns a record as a line, with the events that it stands for.
 pub(super) fn line(record: &Record, events: &[NamedEvent], hidden: &Hidden, seen: Sight) -> Result<RecordLine, Stop> {
     let reduced = |json: String| -> Result<String, Stop> {
-        if seen == Sight::Everything || hidden.nodes.is_empty() {
+        if seen == Sight::Everything || hidden.is_empty() {
             return Ok(json);
         }
         let broken = |error| Stop::new(Exit::Internal, format!("reduce record {}: {error}", record.seq));

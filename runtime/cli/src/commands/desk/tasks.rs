@@ -2,9 +2,9 @@
 
 use super::all_or_one;
 use super::problem::problem;
-use super::records::Hidden;
 use crate::commands::tasks::{self, TaskFile, TaskList};
 use crate::exit::Exit;
+use crate::runs::hidden::Hidden;
 use crate::runs::{self, RunFolder};
 use crate::terminal;
 use glovebox_record::RunId;
