@@ -459,7 +459,8 @@ fn each_screen_shows_what_it_is_for() {
 fn pictures(browser: &Browser, name: &str) {
     let folder = root().join("docs/pictures/page");
     std::fs::create_dir_all(&folder).unwrap();
-    for (scheme, width, height) in [("light", 1280, 800), ("dark", 1280, 800), ("light", 360, 740), ("dark", 360, 740)] {
+    for (scheme, width, height) in [("light", 1280, 800), ("dark", 1280, 800), ("light", 360, 740), ("dark", 360, 740)]
+    {
         browser.screen(width, height);
         browser.prefer(&[("prefers-color-scheme", scheme)]);
         // The height of rows is chosen when the list is made. New elements and new sizes are drawn within this time.
