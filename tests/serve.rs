@@ -357,12 +357,9 @@ fn a_client_sees_no_text_of_a_stage_with_holdouts() {
     }
     served.as_client("view", "GET /runs/r/stages/judge/logs", None).is(403);
     served.as_client("view", "GET /runs/r/stages/write/logs", None).is(200);
-    let records = served.as_client("builder", "GET /runs/r/records", None);
-    let of_judge = records.is(200).body.lines().find(|line| line.contains("stage.finished") && line.contains("judge"));
-    let of_judge: Value = serde_json::from_str(of_judge.unwrap()).unwrap();
-    let of_judge = of_judge["event"].as_object().unwrap();
-    assert_eq!(of_judge["outcome"], json!({ "status": "fail" }));
-    assert!(!of_judge.contains_key("duration_ms") && !of_judge.contains_key("receipts"), "{of_judge:?}");
+    // The order and the times of records tell how often and how long a stage ran, so builders get none.
+    served.as_client("builder", "GET /runs/r/records", None).is(403);
+    served.as_client("builder", "GET /runs/r/events", None).is(403);
 }
 
 #[test]

@@ -306,13 +306,13 @@ pub const ROUTES: &[Route] = &[
     ),
     get("/runs/{id}", Endpoint::Run, Document("verdict"), "glovebox show ID --json", "Returns the summary of a run."),
     asking(
-        for_builders(get(
+        get(
             "/runs/{id}/events",
             Endpoint::Events,
             Events,
             "glovebox attach ID --json --all",
             "Follows a run: its records, and after each batch its state.",
-        )),
+        ),
         &[
             number("after", "only records with a larger number; as `Last-Event-ID`"),
             text("kind", "only events of this kind"),
@@ -320,13 +320,13 @@ pub const ROUTES: &[Route] = &[
         ],
     ),
     asking(
-        for_builders(get(
+        get(
             "/runs/{id}/records",
             Endpoint::Records,
             Lines("event"),
             "glovebox attach ID --json --all",
             "Returns a page of records, at most 1 MiB.",
-        )),
+        ),
         &[
             number("after", "only records with a larger number"),
             number("limit", "at most this number, default and maximum 200"),
