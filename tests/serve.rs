@@ -452,7 +452,7 @@ fn slow_heads_end() {
 #[test]
 fn an_open_address_needs_a_certificate_and_tokens() {
     let bench = Workbench::new();
-    bench.glovebox(&["serve", "--listen", "0.0.0.0:0"]).ends(2).says("`--tls-cert` and `--tokens` is needed");
+    bench.glovebox(&["serve", "--listen", "0.0.0.0:0"]).ends(2).says("which needs `--tls-cert` and `--tokens`");
     let open = bench.outside().join("tokens.json");
     std::fs::write(&open, r#"{"schema_version":1,"tokens":[]}"#).unwrap();
     std::fs::set_permissions(&open, PermissionsExt::from_mode(0o644)).unwrap();

@@ -104,7 +104,7 @@ fn refuse_open_address(arguments: &ServeArguments) -> Result<(), Stop> {
     if missing.is_empty() {
         return Ok(());
     }
-    let message = format!("other machines reach `{}`, so `{}` is needed", arguments.listen, missing.join("` and `"));
+    let message = format!("other machines reach `{}`, which needs `{}`", arguments.listen, missing.join("` and `"));
     Err(Stop::new(Exit::Usage, message).with_help("or listen on this machine only: `--listen 127.0.0.1:0`"))
 }
 
