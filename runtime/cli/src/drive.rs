@@ -43,6 +43,15 @@ pub fn open_dir(run: &RunFolder, key: Option<UserKey>) -> Result<RunDir, Stop> {
 /// a cancellation.
 const THREADS_END_MAX: Duration = Duration::from_secs(5);
 
+/// Leaves the session of the parent process, if `--own-session` is set: a run of `glovebox serve` goes on when the server or
+/// its terminal ends.
+pub fn leave_session(is_wanted: bool) {
+    if is_wanted {
+        // It fails only for the leader of a process group, which the server does not start.
+        let _leads = rustix::process::setsid();
+    }
+}
+
 /// Runs a future to its end on this thread. Long work has its own threads, so the executor needs no thread pool.
 pub fn block_on<T>(future: impl Future<Output = T>) -> Result<T, Stop> {
     block_on_within(THREADS_END_MAX, future)

@@ -27,6 +27,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 /// Creates the new run and drives it to its end.
 pub fn fork(mut arguments: ForkArguments) -> CommandResult {
+    drive::leave_session(arguments.own_session);
     if let Some((key, _)) = arguments.context.iter().find(|(key, _)| ContextKey(key).is_reserved()) {
         let message = format!("`--set {key}`: only the engine writes the context key `{key}`");
         return Err(Stop::new(Exit::Usage, message).with_help("set a key of your own, such as `--set round=2`"));

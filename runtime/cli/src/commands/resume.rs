@@ -38,10 +38,7 @@ use std::path::Path;
 
 /// Resumes a run. For a run that succeeded or was canceled, prints its summary again and returns the same exit code.
 pub fn resume(arguments: &ResumeArguments) -> CommandResult {
-    if arguments.own_session {
-        // It fails only for the leader of a process group, which the parent process does not start.
-        let _leads = rustix::process::setsid();
-    }
+    drive::leave_session(arguments.own_session);
     reports::require_places(&arguments.reports)?;
     let run = runs::select(&arguments.runs.runs_dir, &arguments.run)?;
     go_on(arguments, &run)

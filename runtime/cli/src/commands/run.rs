@@ -60,10 +60,7 @@ pub struct FinishedRun {
 
 /// Runs a pipeline.
 pub fn once(arguments: &RunArguments) -> CommandResult {
-    if arguments.own_session {
-        // It fails only for the leader of a process group, which the parent process does not start.
-        let _leads = rustix::process::setsid();
-    }
+    drive::leave_session(arguments.own_session);
     reports::require_places(&arguments.reports)?;
     let host = &prepare::component_host();
     host.anticipate();
