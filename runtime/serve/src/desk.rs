@@ -203,8 +203,8 @@ pub struct RecordLine {
     pub kind: &'static str,
     /// The node of the event, if it has one.
     pub node: Option<NodeId>,
-    /// The record as one line of JSON; `None` if the client may not see it.
-    pub json: Option<String>,
+    /// The record as one line of JSON, without what the client may not see.
+    pub json: String,
     /// The events of section 9.6 of the Attractor specification that the record stands for: names, and JSON in one line.
     pub events: Vec<(&'static str, String)>,
 }

@@ -193,7 +193,7 @@ impl Follower {
             }
             return;
         }
-        let Some(json) = &line.json else { return };
+        let json = &line.json;
         let long;
         let json = if json.len() > RECORD_BYTES_MAX {
             long = serde_json::json!({

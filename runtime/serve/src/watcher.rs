@@ -214,7 +214,7 @@ async fn follow(desk: &Arc<dyn Desk>, run: &RunId, sight: Sight) -> Result<Box<d
 }
 
 fn size(line: &RecordLine) -> usize {
-    line.json.as_ref().map_or(0, String::len) + line.events.iter().map(|(_, json)| json.len()).sum::<usize>()
+    line.json.len() + line.events.iter().map(|(_, json)| json.len()).sum::<usize>()
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {

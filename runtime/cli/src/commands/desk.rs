@@ -122,6 +122,25 @@ impl OwnDesk {
         }
     }
 
+    /// Returns the open questions of all runs. Of each, what the client may not see is removed.
+    fn all_gates(&self, seen: Sight) -> Result<String, Problem> {
+        let gates = gates::document(&self.runs_dir, None).map_err(problem)?;
+        let text = terminal::json(&gates).map_err(problem)?;
+        if seen == Sight::Everything {
+            return Ok(text);
+        }
+        let broken = |_| Problem::new(500, "internal", "the document could not be reduced");
+        let mut document: serde_json::Value = serde_json::from_str(&text).map_err(broken)?;
+        for gate in document["gates"].as_array_mut().into_iter().flatten() {
+            let run = self.run(&RunId::from(gate["run_id"].as_str().unwrap_or_default()))?;
+            let hidden = Hidden::of(&run).map_err(problem)?;
+            if !hidden.is_empty() {
+                sight::remove(gate, &|node| hidden.has(&node.into()), seen);
+            }
+        }
+        terminal::json(&document).map_err(problem)
+    }
+
     /// Returns `checkpoint.json` of a run, or the context in it.
     fn file_of(&self, run: &RunFolder, what: &Read) -> Result<String, Stop> {
         let file = run.path.join("checkpoint.json");
@@ -174,7 +193,9 @@ impl OwnDesk {
         }
         if seen != Sight::Everything {
             let hidden = Hidden::of(&run).map_err(problem)?;
-            if named_by.iter().flatten().any(|node| hidden.has(node)) {
+            // What the start of a run names, such as its model script, can have what a judge was told.
+            let is_of_judge = |node: &Option<NodeId>| node.as_ref().is_none_or(|node| hidden.has(node));
+            if !hidden.is_empty() && named_by.iter().any(is_of_judge) {
                 let message = "a stage with hold-outs in reach made these bytes, and this token does not have the right `withheld`";
                 return Err(Problem::new(403, "no-right", message));
             }
@@ -192,7 +213,7 @@ impl OwnDesk {
             if next.is_empty() {
                 break;
             }
-            for line in next.iter().filter_map(|line| line.json.clone()).take(limit - lines.len()) {
+            for line in next.iter().map(|line| line.json.clone()).take(limit - lines.len()) {
                 if bytes > 0 && bytes + line.len() > PAGE_BYTES_MAX {
                     return Ok(of_lines(lines));
                 }
@@ -239,9 +260,7 @@ impl Desk for OwnDesk {
             Read::Holdouts(id) | Read::Stage(id, _) | Read::Checkpoint(id) | Read::Context(id) => {
                 self.about_run(id, what, sight)?
             }
-            Read::Gates(None) => {
-                gates::document(&self.runs_dir, None).and_then(|gates| terminal::json(&gates)).map_err(problem)?
-            }
+            Read::Gates(None) => self.all_gates(sight)?,
             Read::Tasks { run, state } => {
                 let run = run.as_ref().map(|id| self.run(id)).transpose()?;
                 tasks::list(&self.runs_dir, run.as_ref(), state.as_deref(), sight)?

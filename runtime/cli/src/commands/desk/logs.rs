@@ -2,6 +2,7 @@
 
 use super::all_or_one;
 use super::problem::problem;
+use super::sight;
 use crate::runs::RunFolder;
 use crate::runs::changes;
 use crate::runs::failure::OUTPUTS;
@@ -90,7 +91,8 @@ fn of_run(
         if !is_wanted {
             return;
         }
-        let is_hidden = seen != Sight::Everything && node.is_some_and(|node| hidden.has(node));
+        let is_of_judge = node.is_some_and(|node| hidden.has(node)) || sight::quotes(record.event.kind());
+        let is_hidden = seen != Sight::Everything && !hidden.is_empty() && is_of_judge;
         let output_end = record.event.stage_finished().filter(|_| !is_hidden).and_then(|stage| end(stage, &blobs));
         found.push(LogLine {
             schema_version: 1,

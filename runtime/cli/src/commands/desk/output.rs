@@ -73,7 +73,7 @@ impl StageOutput {
     pub(super) fn begin(run: RunFolder, node: NodeId) -> Result<Self, Problem> {
         let verified = journal::open_to_show(&run).map_err(problem)?.close();
         if Hidden::in_records(&verified.records).has(&node) {
-            let message = format!("stage `{node}` can read hold-outs, so nobody follows its output");
+            let message = format!("stage `{node}` can read hold-outs, so its output cannot be followed");
             return Err(Problem::new(403, "beside-holdouts", message));
         }
         let outputs = RunningOutputs::open(&run).map_err(problem)?;

@@ -47,7 +47,7 @@ pub(super) fn line(record: &Record, events: &[NamedEvent], hidden: &Hidden, seen
         kind: record.event.kind(),
         node: record.event.node().cloned(),
         events: events.collect::<Result<_, Stop>>()?,
-        json: Some(reduced(terminal::json_line(record)?)?),
+        json: reduced(terminal::json_line(record)?)?,
     })
 }
 

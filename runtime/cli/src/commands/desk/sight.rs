@@ -58,14 +58,30 @@ const FOR_BUILDERS: &[&str] = &[
     "run_id",
     "state",
 ];
+/// Events, and parts of documents, that name one stage or none and whose texts can be those of another stage.
+const QUOTING: &[&str] = &[
+    "run.finished",
+    "branch.finished",
+    "parallel.joined",
+    "fan_in.finished",
+    "PipelineFailed",
+    "branch_ended",
+    "joined",
+    "chose",
+];
 /// Fields of a record that depend on everything in it, also on what builders may not see.
 const HASHES: &[&str] = &["hash", "prev"];
 
 /// Removes from a document what a client with this sight may not see. `is_hidden` says whether a stage had hold-outs in
 /// reach.
 pub(super) fn remove(value: &mut Value, is_hidden: &dyn Fn(&str) -> bool, seen: Sight) {
+    remove_in(value, is_hidden, seen, false);
+}
+
+/// `is_named` is true inside of an object that names a stage: a failure there is that of this stage.
+fn remove_in(value: &mut Value, is_hidden: &dyn Fn(&str) -> bool, seen: Sight, is_named: bool) {
     match value {
-        Value::Array(values) => values.iter_mut().for_each(|value| remove(value, is_hidden, seen)),
+        Value::Array(values) => values.iter_mut().for_each(|value| remove_in(value, is_hidden, seen, is_named)),
         Value::Object(fields) => {
             if seen == Sight::Builder {
                 fields.retain(|name, _| !HASHES.contains(&name.as_str()));
@@ -73,18 +89,35 @@ pub(super) fn remove(value: &mut Value, is_hidden: &dyn Fn(&str) -> bool, seen: 
             if is_about_hidden(fields, is_hidden) {
                 return reduce(fields, seen);
             }
-            fields.values_mut().for_each(|value| remove(value, is_hidden, seen));
+            let is_quoting = ["kind", "event"].iter().filter_map(|name| fields.get(*name)?.as_str()).any(quotes);
+            let is_named = is_named || names(fields).next().is_some();
+            for (name, value) in fields {
+                // A failure that names no stage can be that of any stage.
+                if is_quoting || quotes(name) || !is_named && name == "failure" {
+                    blank(name, value);
+                }
+                remove_in(value, is_hidden, seen, is_named);
+            }
         }
         _ => {}
     }
 }
 
+/// Returns true if an event of this kind, or a part of a document with this name, can have the text of another stage than
+/// the one that it names.
+pub(super) fn quotes(name: &str) -> bool {
+    QUOTING.contains(&name)
+}
+
 fn is_about_hidden(fields: &Map<String, Value>, is_hidden: &dyn Fn(&str) -> bool) -> bool {
-    let named = |fields: &Map<String, Value>| {
-        NAMING.iter().filter_map(|name| fields.get(*name)).filter_map(Value::as_str).any(is_hidden)
-    };
-    let inner = ["attempt", "task"].iter().filter_map(|name| fields.get(*name)).filter_map(Value::as_object);
-    named(fields) || inner.into_iter().any(named)
+    names(fields).any(is_hidden)
+}
+
+/// Returns the stages that an object names, itself or as its attempt or task.
+fn names(fields: &Map<String, Value>) -> impl Iterator<Item = &str> {
+    let inner = ["attempt", "task"].iter().filter_map(|name| fields.get(*name)?.as_object());
+    let objects = std::iter::once(fields).chain(inner);
+    objects.flat_map(|fields| NAMING.iter().filter_map(|name| fields.get(*name)?.as_str()))
 }
 
 fn reduce(fields: &mut Map<String, Value>, seen: Sight) {
@@ -149,6 +182,20 @@ mod tests {
         );
         let other = reduced(json!({ "seq": 4, "node": "build", "notes": "mine", "hash": "h" }), Sight::Builder);
         assert_eq!(other, json!({ "seq": 4, "node": "build", "notes": "mine" }));
+    }
+
+    #[test]
+    fn what_quotes_another_stage_has_no_text() {
+        let quoting = json!([
+            { "seq": 9, "event": { "kind": "run.finished", "failure": { "code": "tool/exit-code", "reason": "secret" } } },
+            { "seq": 8, "event": { "kind": "branch.finished", "node": "build", "notes": "secret" } },
+            { "event": "PipelineFailed", "error": "secret", "duration": 3 },
+            { "status": "fail", "failure": { "class": "deterministic", "reason": "secret" } },
+            { "node": "fork", "branch_ended": { "failure": { "reason": "secret" } } },
+            { "node": "build", "attempts": [{ "ordinal": 1, "failure": { "reason": "mine" } }] },
+        ]);
+        let seen = reduced(quoting, Sight::Person).to_string();
+        assert!(!seen.contains("secret") && seen.contains("mine") && seen.contains("tool/exit-code"), "{seen}");
     }
 
     #[test]

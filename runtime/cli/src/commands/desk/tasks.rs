@@ -53,7 +53,9 @@ fn of_run(run: &RunFolder, seen: Sight) -> Result<Vec<(TaskRow, serde_json::Valu
     let hidden = Hidden::of(run).map_err(problem)?;
     let with_json = |row: TaskRow| {
         let mut value = serde_json::to_value(&row).unwrap_or_default();
-        super::sight::remove(&mut value, &|node| hidden.has(&node.into()), seen);
+        if !hidden.is_empty() {
+            super::sight::remove(&mut value, &|node| hidden.has(&node.into()), seen);
+        }
         (row, value)
     };
     Ok(rows.into_iter().map(with_json).collect())
