@@ -444,9 +444,14 @@ fn slow_heads_end() {
     stream.set_read_timeout(Some(Duration::from_secs(30))).unwrap();
     stream.write_all(b"GET /runs HTTP/1.1\r\nHost: ").unwrap();
     let began = Instant::now();
-    let mut answer = Vec::new();
-    let _reset = stream.read_to_end(&mut answer);
-    assert!(began.elapsed() < Duration::from_secs(20), "the connection stayed open");
+    // This one sends nothing at all.
+    let mut idle = TcpStream::connect(&served.host).unwrap();
+    idle.set_read_timeout(Some(Duration::from_secs(30))).unwrap();
+    for stream in [&mut stream, &mut idle] {
+        let mut answer = Vec::new();
+        let _reset = stream.read_to_end(&mut answer);
+        assert!(began.elapsed() < Duration::from_secs(20), "the connection stayed open");
+    }
 }
 
 #[test]
@@ -550,4 +555,21 @@ fn the_output_of_a_running_stage_is_followed_but_never_beside_hold_outs() {
     assert!(sent.iter().all(|sent| !sent.data.contains("wicker")));
     wait_for(&served, &run, "success");
     served.get("/runs/none/stages/a/output").is(404);
+}
+
+#[test]
+fn a_removed_token_is_not_accepted_any_more() {
+    let bench = Workbench::new();
+    let served = Served::with(&bench, &[("anna", &[Right::View])]);
+    served.as_client("anna", "GET /runs", None).is(200);
+    std::fs::write(bench.outside().join("tokens.json"), r#"{"schema_version":1,"tokens":[]}"#).unwrap();
+    let began = Instant::now();
+    while served.as_client("anna", "GET /runs", None).status != 401 {
+        assert!(began.elapsed() < Duration::from_secs(30), "the token is still accepted");
+        std::thread::sleep(Duration::from_millis(50));
+    }
+    served.get("/runs").is(200);
+    // A file that cannot be read gives no token either.
+    std::fs::write(bench.outside().join("tokens.json"), "{").unwrap();
+    served.get("/runs").is(200);
 }

@@ -6,7 +6,7 @@
 use crate::right::Rights;
 use serde::{Deserialize, Serialize};
 use std::io;
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Mutex, PoisonError, RwLock};
 use std::time::{Duration, Instant};
 
 /// How long a one-time code is valid.
@@ -60,7 +60,7 @@ pub fn hash(token: &str) -> String {
 /// The tokens that this server accepts.
 #[derive(Debug, Default)]
 pub struct Tokens {
-    stored: Vec<StoredToken>,
+    stored: RwLock<Vec<StoredToken>>,
     sessions: Mutex<Sessions>,
 }
 
@@ -82,14 +82,20 @@ struct Code {
 impl Tokens {
     /// Creates the list of accepted tokens.
     pub fn new(stored: Vec<StoredToken>) -> Self {
-        Self { stored, sessions: Mutex::default() }
+        Self { stored: RwLock::new(stored), sessions: Mutex::default() }
+    }
+
+    /// Replaces the accepted tokens. Sessions of pages go on.
+    pub fn replace(&self, stored: Vec<StoredToken>) {
+        *self.stored.write().unwrap_or_else(PoisonError::into_inner) = stored;
     }
 
     /// Returns who has the token; `None` if it is unknown.
     pub fn bearer(&self, token: &str) -> Option<Bearer> {
         let hash = hash(token);
         let of = |stored: &StoredToken| Bearer { name: stored.name.clone(), rights: stored.rights.clone() };
-        let found = self.stored.iter().find(|stored| stored.blake3 == hash).map(of);
+        let accepted = self.stored.read().unwrap_or_else(PoisonError::into_inner);
+        let found = accepted.iter().find(|stored| stored.blake3 == hash).map(of);
         found.or_else(|| self.sessions().open.iter().find(|stored| stored.blake3 == hash).map(of))
     }
 

@@ -7,15 +7,17 @@ use crate::arguments::ServeArguments;
 use crate::commands::desk::OwnDesk;
 use crate::exit::{CommandResult, Exit, Stop};
 use crate::terminal::{self, Silence};
-use crate::token_file;
+use crate::token_file::{self, Owner};
 use glovebox_serve::connection::Connections;
 use glovebox_serve::guard::OwnNames;
 use glovebox_serve::server::Server;
-use glovebox_serve::token::Tokens;
+use glovebox_serve::token::{StoredToken, Tokens};
 use rustls_pki_types::pem::PemObject;
 use rustls_pki_types::{CertificateDer, PrivateKeyDer};
 use schemars::JsonSchema;
 use serde::Serialize;
+use std::convert::Infallible;
+use std::io::ErrorKind;
 use std::net::SocketAddr;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
@@ -30,6 +32,8 @@ use tokio_rustls::TlsAcceptor;
 const BLOCKING_THREADS_MAX: usize = 24;
 /// How long a TLS handshake may take.
 const HANDSHAKE_WITHIN: Duration = Duration::from_secs(10);
+/// Interval at which the tokens are read again.
+const TOKENS_AGAIN: Duration = Duration::from_secs(1);
 /// Pause after a connection could not be accepted, for example because too many files are open.
 const ACCEPT_AGAIN: Duration = Duration::from_millis(100);
 
@@ -57,11 +61,7 @@ pub fn serve(arguments: &ServeArguments) -> CommandResult {
         return Err(Stop::new(Exit::Usage, format!("`{}` is not a folder", project.display())));
     }
     let owner = token_file::owner()?;
-    let mut tokens = vec![owner.stored.clone()];
-    tokens.extend(match &arguments.tokens {
-        Some(file) => token_file::read(file)?,
-        None => token_file::own()?,
-    });
+    let tokens = accepted(arguments, &owner)?;
     let tls = tls(arguments)?;
     let desk = Arc::new(OwnDesk::new(project.clone(), runs_dir.clone())?);
     let runtime = tokio::runtime::Builder::new_multi_thread()
@@ -77,12 +77,34 @@ pub fn serve(arguments: &ServeArguments) -> CommandResult {
         announce(arguments, &server, &address, &owner)?;
         // Notes that commands print for a person would be lost here, and their order with other threads is arbitrary.
         let _silence = Silence::begin();
-        let exit = accept(&listener, tls, &Arc::new(Connections::new(server))).await?;
+        let connections = Arc::new(Connections::new(Arc::clone(&server)));
+        let exit = tokio::select! {
+            exit = accept(&listener, tls, &connections) => exit?,
+            never = read_tokens_again(arguments, &owner, server.tokens()) => match never {},
+        };
         if let Some(file) = &arguments.socket {
             let _gone = std::fs::remove_file(file);
         }
         Ok(exit)
     })
+}
+
+/// Returns the tokens that the server accepts.
+fn accepted(arguments: &ServeArguments, owner: &Owner) -> Result<Vec<StoredToken>, Stop> {
+    let others = match &arguments.tokens {
+        Some(file) => token_file::read(file)?,
+        None => token_file::own()?,
+    };
+    Ok([vec![owner.stored.clone()], others].concat())
+}
+
+/// Reads the tokens again and again, so that a removed token is not accepted any more. If the file cannot be read, only the
+/// owner's token is accepted.
+async fn read_tokens_again(arguments: &ServeArguments, owner: &Owner, tokens: &Tokens) -> Infallible {
+    loop {
+        tokio::time::sleep(TOKENS_AGAIN).await;
+        tokens.replace(accepted(arguments, owner).unwrap_or_else(|_| vec![owner.stored.clone()]));
+    }
 }
 
 /// Where connections come from.
@@ -120,7 +142,11 @@ async fn listen(arguments: &ServeArguments, project: &Path, runs_dir: &Path) -> 
         return Err(Stop::new(Exit::Usage, message).with_help("name a file elsewhere, such as in `$XDG_RUNTIME_DIR`"));
     }
     let failed = |error: std::io::Error| Stop::io(format!("listen on `{}`", file.display()), &error);
-    let listener = UnixListener::bind(&file).map_err(failed)?;
+    let bound = UnixListener::bind(&file);
+    let listener = bound.map_err(|error| match error.kind() {
+        ErrorKind::AddrInUse => failed(error).with_help("remove the file if no server uses it any more"),
+        _ => failed(error),
+    })?;
     std::fs::set_permissions(&file, std::fs::Permissions::from_mode(0o600)).map_err(failed)?;
     Ok(Listener::Socket(listener))
 }
@@ -146,7 +172,7 @@ fn names(arguments: &ServeArguments, listener: &Listener, is_tls: bool) -> Resul
     Ok((OwnNames { scheme, hosts }, address))
 }
 
-fn announce(arguments: &ServeArguments, server: &Server, address: &str, owner: &token_file::Owner) -> Result<(), Stop> {
+fn announce(arguments: &ServeArguments, server: &Server, address: &str, owner: &Owner) -> Result<(), Stop> {
     let code = server.tokens().code(&owner.stored.name, Instant::now());
     let code = code.map_err(|error| Stop::io("make a one-time code", &error))?;
     // The code is in the fragment, which a browser sends to nobody.
