@@ -31,7 +31,7 @@ pub struct Revision {
     pub commit: String,
     /// The folder of the project in the repository; empty if it is the repository itself.
     pub folder: String,
-    /// Where the repository was cloned from, without a password. `None` if that is no address.
+    /// Where the repository was cloned from, without a password. `None` if the remote is a folder or missing.
     pub remote: Option<String>,
     /// True if all files are as in the commit. Files that git ignores do not count.
     pub is_clean: bool,
@@ -70,7 +70,7 @@ pub fn address(remote: &str) -> Option<String> {
 ///
 /// # Errors
 ///
-/// Exit 4 if there is no such commit, and 130 or 143 if a signal came.
+/// Exit 4 if the commit does not exist, and 130 or 143 if a signal stopped the command.
 pub fn check_out(from: &OsStr, commit: &str, to: &Path) -> Result<(), Stop> {
     let place = to.parent().unwrap_or(to);
     let arguments = ["clone", "--quiet", "--no-checkout", "--no-hardlinks", "--template="].map(OsStr::new);

@@ -49,7 +49,7 @@ fn source(provenance: &Provenance) -> String {
         None => "not known: the project is in no repository of git with a commit".to_owned(),
         Some(source) if source.is_clean => format!("commit {}", source.commit),
         Some(source) => {
-            format!("commit {}, with changes that are not committed: nobody can build it again", source.commit)
+            format!("commit {}, with changes that are not committed, so it cannot be built again", source.commit)
         }
     }
 }
