@@ -15,8 +15,8 @@ const COMPONENTS: [&str; 9] =
 /// The program that attacks the sandbox. It exists on Linux only.
 const HOSTILE: &str = "glovebox-hostile";
 
-/// The worlds for which a plugin can be written in C.
-const C_WORLDS: [&str; 3] = ["handler", "agent", "verifier"];
+/// The worlds of the WIT package, each with its own bindings in C.
+const C_WORLDS: [&str; 6] = ["handler", "agent", "verifier", "tool-provider", "rules", "policy"];
 
 fn main() {
     let manifest_dir = PathBuf::from(std::env::var_os("CARGO_MANIFEST_DIR").expect("cargo sets CARGO_MANIFEST_DIR"));

@@ -1,4 +1,4 @@
-//! The languages in which a plugin can be written, and the worlds of the WIT package that each of them can do.
+//! The languages in which a plugin can be written, and the worlds of the WIT package. Each language has a template of each world.
 //!
 //! To add a language, add it here: the compiler names what else must change in `authoring/`. Then add its templates in
 //! `runtime/cli/templates/`, its tools in `xtask/src/plugin_tools.rs`, its row in `tests/plugin_languages.rs`, and its page in `docs/`.
@@ -68,22 +68,6 @@ impl Language {
             Self::JavaScript => "npm install",
             Self::Python => "python3 -m venv .venv && .venv/bin/pip install -r requirements.txt",
             Self::C => "apt install clang lld wasi-libc libclang-rt-dev-wasm32",
-        }
-    }
-
-    /// Returns the reason why a plugin of this language cannot have the world. `None` if it can.
-    pub fn refusal(self, world: World) -> Option<&'static str> {
-        match (self, world) {
-            (Self::Rust, _) | (_, World::Handler | World::Agent | World::Verifier) => None,
-            (_, World::ToolProvider) => Some(
-                "there is a template of a tool provider in Rust only; other languages build from `glovebox plugin wit DIR`",
-            ),
-            (_, World::Rules) => {
-                Some("rules can be written in Rust only: the SDK for rules exists for no other language")
-            }
-            (_, World::Policy) => {
-                Some("a policy can be written in Rust only: the SDK for policies exists for no other language")
-            }
         }
     }
 }

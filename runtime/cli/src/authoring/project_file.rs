@@ -129,9 +129,6 @@ impl PluginProject {
         if written.build.command.first().is_none_or(String::is_empty) {
             return Err(invalid("`build.command` is empty, expected a program and its arguments".to_owned()));
         }
-        if let Some(refusal) = written.lang.refusal(written.world) {
-            return Err(invalid(refusal.to_owned()));
-        }
         let docs = match &written.docs {
             None => None,
             Some(path) => {

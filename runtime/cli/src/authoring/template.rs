@@ -41,12 +41,21 @@ const HANDLERS: &[(Language, World, &str)] = &[
     (Language::JavaScript, World::Handler, template!("js/handler.js")),
     (Language::JavaScript, World::Agent, template!("js/agent.js")),
     (Language::JavaScript, World::Verifier, template!("js/verifier.js")),
+    (Language::JavaScript, World::ToolProvider, template!("js/tool_provider.js")),
+    (Language::JavaScript, World::Rules, template!("js/rules.js")),
+    (Language::JavaScript, World::Policy, template!("js/policy.js")),
     (Language::Python, World::Handler, template!("python/handler.py")),
     (Language::Python, World::Agent, template!("python/agent.py")),
     (Language::Python, World::Verifier, template!("python/verifier.py")),
+    (Language::Python, World::ToolProvider, template!("python/tool_provider.py")),
+    (Language::Python, World::Rules, template!("python/rules.py")),
+    (Language::Python, World::Policy, template!("python/policy.py")),
     (Language::C, World::Handler, template!("c/handler.c")),
     (Language::C, World::Agent, template!("c/agent.c")),
     (Language::C, World::Verifier, template!("c/verifier.c")),
+    (Language::C, World::ToolProvider, template!("c/tool_provider.c")),
+    (Language::C, World::Rules, template!("c/rules.c")),
+    (Language::C, World::Policy, template!("c/policy.c")),
 ];
 
 /// Returns all files of a project. `None` if the language cannot have the world.
@@ -104,7 +113,9 @@ impl Recipe<'_> {
     }
 
     fn project_file(&self) -> String {
-        let world = self.world.name();
+        let (world, bindings) = (self.world.name(), self.world.name().replace('-', "_"));
+        // The runtime of JavaScript imports WASI, also where nothing uses it.
+        let stub = if self.has_imports() { "" } else { "\"--stub-wasi\", " };
         let (command, output) = match self.language {
             Language::Rust => (
                 r#"["cargo", "build", "--release", "--locked", "--target", "wasm32-wasip2"]"#.to_owned(),
@@ -113,7 +124,7 @@ impl Recipe<'_> {
             Language::JavaScript => (
                 format!(
                     "[\n  \"componentize-qjs\", \"--wit\", \"wit\", \"--world\", \"{OWN_WORLD}\", \"--js\", \"plugin.js\", \"--module-root\", \".\",\n\
-                     \x20 \"--sync\", \"-o\", \"build/plugin.wasm\",\n]"
+                     \x20 \"--sync\", {stub}\"-o\", \"build/plugin.wasm\",\n]"
                 ),
                 "build/plugin.wasm".to_owned(),
             ),
@@ -127,7 +138,7 @@ impl Recipe<'_> {
             Language::C => (
                 format!(
                     "[\n  \"clang\", \"--target=wasm32-wasi\", \"-mexec-model=reactor\", \"-Oz\", \"-s\", \"-Wall\", \"-Ibindings\",\n\
-                     \x20 \"plugin.c\", \"bindings/{world}.c\", \"bindings/{world}_component_type.o\", \"-o\", \"build/plugin.wasm\",\n]"
+                     \x20 \"plugin.c\", \"bindings/{bindings}.c\", \"bindings/{bindings}_component_type.o\", \"-o\", \"build/plugin.wasm\",\n]"
                 ),
                 "build/plugin.wasm".to_owned(),
             ),
@@ -171,9 +182,8 @@ impl Recipe<'_> {
             Language::Python => "python3 -m unittest",
             Language::C => "glovebox plugin dev --once",
         };
-        let is_without_std = matches!(self.world, World::Rules | World::Policy);
-        let has_test = self.language == Language::Rust && !is_without_std
-            || self.language == Language::C
+        let has_test = self.language == Language::Rust && self.has_imports()
+            || self.language == Language::C && self.world.is_stage()
             || self.world == World::Handler;
         let test = if has_test { format!("{test}\n") } else { String::new() };
         let dev = if !self.world.is_stage() {
@@ -186,6 +196,11 @@ impl Recipe<'_> {
              glovebox plugin build  # writes the component to dist/\n```\n",
             self.language.title()
         )
+    }
+
+    /// Returns true if a component of the world may import something.
+    fn has_imports(&self) -> bool {
+        !self.world.imports().is_empty()
     }
 
     fn ignored(&self) -> &'static str {
@@ -220,16 +235,25 @@ impl Recipe<'_> {
 
     /// Returns the WIT file with the world of the project.
     fn own_world(&self) -> ProjectFile {
+        let world = self.world.name();
         let imports: &[&str] = match self.world {
             World::Agent => &["control", "llm"],
             World::Verifier => &["control", "exec"],
-            World::Handler | World::ToolProvider | World::Rules | World::Policy => &["control", "files"],
+            World::Handler => &["control", "files"],
+            World::ToolProvider => &["files"],
+            World::Rules | World::Policy => &[],
+        };
+        let what = match imports {
+            [] => format!("What this plugin exports. A component of the world `{world}` imports nothing."),
+            _ => format!(
+                "What this plugin uses. The component imports all of it, so remove what is not used. The world\n/// `{world}` in worlds.wit \
+                 has all that may be added."
+            ),
         };
         let imports: String = imports.iter().map(|name| format!("  import {name};\n")).collect();
         let text = format!(
-            "package glovebox:plugin@0.1.0;\n\n/// What this plugin uses. The component imports all of it, so remove what is not used. The world\n\
-             /// `{}` in worlds.wit has all that may be added.\nworld {OWN_WORLD} {{\n{imports}  export stage;\n}}\n",
-            self.world.name()
+            "package glovebox:plugin@0.1.0;\n\n/// {what}\nworld {OWN_WORLD} {{\n{imports}  export {};\n}}\n",
+            self.world.export(),
         );
         self.file("wit/project.wit", &text)
     }
@@ -255,7 +279,11 @@ impl Recipe<'_> {
     fn c_files(&self) -> Option<Vec<ProjectFile>> {
         let (_, bindings) = BINDINGS.iter().find(|(world, _)| *world == self.world.name())?;
         let file = |(name, bytes): &(&str, &'static [u8])| (format!("bindings/{name}").into(), (*bytes).into());
-        Some(bindings.iter().map(file).collect())
+        let mut files: Vec<ProjectFile> = bindings.iter().map(file).collect();
+        if !self.world.is_stage() {
+            files.push(self.file("json.h", template!("c/json.h")));
+        }
+        Some(files)
     }
 
     /// Returns the cases of `plugin dev` and `plugin test --cases`.
@@ -286,12 +314,11 @@ mod tests {
     use clap::ValueEnum;
 
     #[test]
-    fn every_world_of_a_language_has_a_template_or_a_reason() {
+    fn every_world_of_a_language_has_a_template() {
         for language in Language::value_variants() {
             for world in World::value_variants() {
                 let found = files("acme.todo", *language, *world);
-                assert_eq!(found.is_some(), language.refusal(*world).is_none(), "{language:?} {world:?}");
-                let Some(found) = found else { continue };
+                let found = found.unwrap_or_else(|| panic!("{language:?} {world:?}"));
                 let folder = tempfile::tempdir().unwrap();
                 for (path, bytes) in &found {
                     let file = folder.path().join(&**path);

@@ -27,9 +27,6 @@ pub fn new(arguments: &NewPluginArguments) -> CommandResult {
         return Err(Stop::new(Exit::Usage, message).with_help(help));
     }
     let title = lang.title();
-    if let Some(refusal) = lang.refusal(*world) {
-        return Err(Stop::new(Exit::Usage, format!("no project is written: {refusal}")));
-    }
     let files = template::files(name, *lang, *world)
         .ok_or_else(|| Stop::new(Exit::Internal, format!("no template for {title} and `{}`", world.name())))?;
     let folder = arguments.folder.clone().unwrap_or_else(|| PathBuf::from(template::project_name(name)));
