@@ -4,6 +4,7 @@
 use crate::guests;
 use crate::workbench::{Answer, Workbench};
 use serde_json::Value;
+use std::time::{Duration, Instant};
 
 const PIPELINE: &str = "digraph g {
   start [shape=Mdiamond]; done [shape=Msquare]
@@ -190,6 +191,26 @@ fn a_hostile_policy_refuses_everything_in_time() {
     }
     let empty = bench(&edge("(call $refuse (i32.const 1024) (i32.const 0))"));
     run(&empty, 6).says("it gives no reason");
+}
+
+#[test]
+fn a_policy_that_is_revoked_during_a_run_refuses_the_next_edge() {
+    let bench = bench(ALLOWS);
+    let waits = "work [shape=parallelogram, tool_command=\"echo begun; sleep 4\", allowed_write_paths=\"\"]";
+    let line = PIPELINE.lines().find(|line| line.contains("work [")).unwrap();
+    bench.write("pipeline.dot", &PIPELINE.replace(line, waits));
+    let run = bench.start(&["run", "pipeline.dot", "--run-id", "r"]);
+    let end = Instant::now() + Duration::from_secs(60);
+    let records = || std::fs::read_to_string(bench.run_folder("r").join("progress.ndjson")).unwrap_or_default();
+    while !records().contains("\"kind\":\"stage.started\"") {
+        assert!(Instant::now() < end, "the stage does not begin");
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    bench.glovebox(&["plugin", "revoke", "house.wasm", "--reason", "it forgets"]).ends(0);
+    assert!(!records().contains("\"kind\":\"stage.finished\""), "the policy was revoked too late");
+    let answer = Answer::from_child(run);
+    answer.ends(6).says("the edge `work` -> `deploy`").says("it was revoked: it forgets");
+    assert!(!bench.run_folder("r").join("deploy").exists(), "the stage after the edge ran");
 }
 
 #[test]

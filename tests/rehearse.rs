@@ -100,3 +100,38 @@ fn nothing_runs_before_somebody_agreed_to_everything_that_the_plugin_wants() {
     bench.glovebox(&["plugin", "lock"]).ends(0);
     bench.glovebox(&["plugin", "rehearse", "acme.copy"]).ends(6).says("nothing was run");
 }
+
+/// A tool provider has no stages: its calls are compared.
+#[test]
+fn a_tool_provider_is_rehearsed_with_the_calls_of_a_script() {
+    let tools = guests::tools(&[("find", "Finds.", r#"{"type":"object"}"#)]);
+    let reads = "(import \"glovebox:plugin/files@0.1.0\" \"read\" (func $read (param i32 i32 i64 i32 i32)))\n\
+        (data (i32.const 600) \"src/a.txt\")\n\
+        (func $call (call $read (i32.const 600) (i32.const 9) (i64.const 0) (i32.const 1000) (i32.const 128))\n\
+        (call $answer (i32.load (i32.const 132)) (i32.load (i32.const 136))))\n";
+    let bytes = guests::provider(&format!("{reads}{tools}(func $definitions (call $listed))\n"));
+    let manifest = r#"{"name":"acme.copy","version":"0.1.0","description":"","wants":{"filesystem":"workspace","read":["./"]}}"#;
+    let bench = bench(COPIES);
+    std::fs::write(bench.project().join("copy.wasm"), embed(&bytes, manifest).unwrap()).unwrap();
+    bench.write("glovebox.toml", "[plugins.\"acme.copy\"]\npath = \"copy.wasm\"\ntools = [\"find\"]\n");
+    let stage = "work [prompt=\"x\", allowed_write_paths=\"\", tools=\"acme.copy\"]\n  start -> work -> done";
+    let (head, _) = PIPELINE.split_once("  stage [").unwrap();
+    bench.write("pipeline.dot", &format!("{head}  {stage}\n}}\n"));
+    let end = "[[node.work]]\ntext = \"OUTCOME: SUCCESS\"\n";
+    let call = "[[node.work]]\ntool = [{ name = \"plugin__acme-copy__find\", arguments = { a = \"x\" } }]\n";
+    bench.write("silent.toml", end);
+    bench.write("model.toml", &format!("{call}{end}"));
+    let rehearse = |script: &str| {
+        bench.glovebox(&["plugin", "rehearse", "acme.copy", "pipeline.dot", "--accept", "--script", script])
+    };
+    rehearse("silent.toml").ends(1).says("no agent called a tool of `acme.copy`").says("--script");
+    let shown = rehearse("model.toml");
+    shown.ends(0).says("needed   read ./").says("tools = [\"find\"]");
+    let (_, table) = shown.stdout.split_once("[plugins").unwrap();
+    let found: toml::Value = toml::from_str(&format!("[plugins{table}")).unwrap();
+    assert_eq!(found["plugins"]["acme.copy"]["grants"]["read"].as_array().unwrap()[0].as_str(), Some("src/"), "{table}");
+    bench.write("glovebox.toml", &format!("[plugins{table}"));
+    bench.glovebox(&["plugin", "lock"]).ends(0);
+    bench.glovebox(&["run", "pipeline.dot", "--script", "model.toml", "--run-id", "r"]).ends(0);
+    assert!(bench.run_text("r", "work/transcript.ndjson").contains("\"text\":\"text\""));
+}

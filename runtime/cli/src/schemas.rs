@@ -33,6 +33,7 @@ use crate::runs::removed::Removed;
 use glovebox_contract::report::TestReport;
 use glovebox_contract::stage_file::StageFile;
 use glovebox_engine::project::schema::written;
+use glovebox_host::judgement::{JudgedCall, JudgedEdge};
 use glovebox_journal::event::{Digest, Record};
 use glovebox_plan::lock::LockedPlugin;
 use glovebox_serve::desk::Problem;
@@ -229,6 +230,8 @@ fn schemas() -> Vec<(&'static str, Schema)> {
         ("plugin-lock", written::<Vec<LockedPlugin>>()),
         ("plugin-outdated", written::<Vec<PluginAge>>()),
         ("plugin-stage", written::<StageFile>()),
+        ("policy-call", written::<JudgedCall<'_>>()),
+        ("policy-edge", written::<JudgedEdge<'_>>()),
         ("plugin-test", written::<TestReport>()),
         ("removed", written::<Removed>()),
         ("show-node", written::<Vec<Record>>()),

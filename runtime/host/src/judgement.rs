@@ -6,6 +6,7 @@
 use crate::revocation::RevocationCheck;
 use glovebox_names::visible;
 use glovebox_record::LimitSettings;
+use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::{Map, Value};
 use std::fmt;
@@ -24,7 +25,8 @@ pub enum Question {
 }
 
 /// A tool call of an agent's model, as a policy gets it.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, JsonSchema)]
+#[schemars(title = "the question of `judge-call`")]
 pub struct JudgedCall<'a> {
     /// Id of the node.
     pub node: &'a str,
@@ -39,7 +41,8 @@ pub struct JudgedCall<'a> {
 }
 
 /// An edge that a run is about to take, as a policy gets it.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, JsonSchema)]
+#[schemars(title = "the question of `judge-edge`")]
 pub struct JudgedEdge<'a> {
     /// Id of the node that the run leaves.
     pub from: &'a str,

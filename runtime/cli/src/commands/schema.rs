@@ -60,6 +60,8 @@ const PUBLISHED: &[Published] = published! {
     "plugin-statement": "the statement in the signatures of a plugin",
     "plugin-test": "`glovebox plugin test --json`",
     "plugin-verify": "`glovebox plugin verify --json`",
+    "policy-call": "a tool call that a policy judges",
+    "policy-edge": "an edge that a policy judges",
     "receipts": "`receipts.json` of a stage",
     "record": "a line of `progress.ndjson`, of `glovebox run --json` and of `glovebox attach --json`",
     "removed": "`glovebox rm --json` and `glovebox gc --json`",

@@ -5,7 +5,7 @@
 
 use glovebox_journal::event::{Event, Record, StageFinished};
 use glovebox_record::scope::Entry;
-use glovebox_record::{ChangeOp, CommandEnding, FileChange, LimitName, Refusal};
+use glovebox_record::{ChangeOp, CommandEnding, FileChange, LimitName, Refusal, ToolCall};
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -35,7 +35,7 @@ pub struct Facts {
     pub changed: BTreeSet<Entry>,
     /// The arguments of its commands.
     pub commands: BTreeSet<Vec<String>>,
-    /// Number of attempts.
+    /// Number of attempts of its stages, and of calls of its tools.
     pub attempts: usize,
 }
 
@@ -44,19 +44,40 @@ impl Facts {
     pub fn of(records: &[Record], plugin: &str) -> Self {
         let mut facts = Self::default();
         for record in records {
-            if let Event::StageFinished(finished) = &record.event
-                && finished.handler == plugin
-            {
+            let Event::StageFinished(finished) = &record.event else { continue };
+            if finished.handler == plugin {
                 facts.add(finished);
+            }
+            let mut calls = finished.commands.tool_calls.iter().filter(|call| call.server == plugin).peekable();
+            if calls.peek().is_some() {
+                facts.add_calls(finished, calls);
             }
         }
         facts
     }
 
+    /// Adds the calls of the plugin's tools in an attempt. The record does not say which of several plugins was refused a request, so all
+    /// refusals of the attempt are compared.
+    fn add_calls<'a>(&mut self, finished: &StageFinished, calls: impl Iterator<Item = &'a ToolCall>) {
+        let place = place_of(finished);
+        for (index, call) in calls.enumerate() {
+            self.attempts += usize::from(call.tool.is_some());
+            let ToolCall { tool, is_error, arguments, result, .. } = call;
+            let parts = [
+                ("tool", tool.clone().unwrap_or_default()),
+                ("is_error", is_error.to_string()),
+                ("arguments", arguments.to_string()),
+                ("result", result.to_string()),
+            ];
+            let values = parts.map(|(name, value)| (format!("{place}/tool_calls/{index}/{name}"), value));
+            self.values.extend(values);
+        }
+        self.refused.extend(finished.refusals.listed.iter().map(named));
+    }
+
     fn add(&mut self, finished: &StageFinished) {
         self.attempts += 1;
-        let task = &finished.attempt.task;
-        let place = format!("{}/{}/{}/{}", task.branch, task.node, task.visit, finished.attempt.ordinal);
+        let place = place_of(finished);
         let parts = [
             ("outcome", serde_json::to_value(&finished.outcome)),
             ("ending", serde_json::to_value(&finished.ending)),
@@ -110,7 +131,7 @@ impl Facts {
             return Some(format!("it asks to {operation} `{path}`"));
         }
         if fewer.attempts != self.attempts {
-            return Some(format!("it is executed {} times instead of {}", fewer.attempts, self.attempts));
+            return Some(format!("it is called {} times instead of {}", fewer.attempts, self.attempts));
         }
         let differs = |place: &&String| self.values.get(*place) != fewer.values.get(*place);
         // The status says most, so it is named first.
@@ -119,6 +140,11 @@ impl Facts {
         let value = |facts: &Self| facts.values.get(place).map_or("nothing", String::as_str).to_owned();
         Some(format!("`{place}` is {} instead of {}", shortened(&value(fewer)), shortened(&value(self))))
     }
+}
+
+fn place_of(finished: &StageFinished) -> String {
+    let task = &finished.attempt.task;
+    format!("{}/{}/{}/{}", task.branch, task.node, task.visit, finished.attempt.ordinal)
 }
 
 fn entry(change: &FileChange) -> Option<Entry> {

@@ -21,7 +21,7 @@ use std::borrow::Cow;
 use std::path::PathBuf;
 
 /// The world of a component that offers tools and is no stage.
-const TOOL_PROVIDER: &str = "tool-provider";
+pub const TOOL_PROVIDER: &str = "tool-provider";
 
 /// A plugin as it is now.
 pub struct PluginNow<'a> {

@@ -18,6 +18,7 @@ use crate::terminal::{self, Silence, visible};
 use clap::Parser;
 use glovebox_host::grants::{FileTier, Grants};
 use glovebox_host::inspect::Inspection;
+use glovebox_host::tools::AllowedTools;
 use glovebox_pipeline::ir::Role;
 use glovebox_plan::config::{ComponentSource, PluginEntry};
 use glovebox_plan::lock::LockedPlugin;
@@ -54,9 +55,7 @@ pub fn rehearse(arguments: &RehearseArguments) -> CommandResult {
         .run(&lines)?
         .map_err(|stop| stop.with_help("a rehearsal begins with everything that the plugin wants"))?;
     if base.attempts == 0 {
-        let message = format!("the pipeline executed no stage of `{}`", visible::line(name));
-        return Err(Stop::new(Exit::RunFailed, message)
-            .with_help("name a pipeline that reaches one, or set its inputs with `--set`"));
+        return Err(stage.was_not_called());
     }
     let again = stage.run(&lines)??;
     stage.stable = base.stable(&again);
@@ -148,6 +147,22 @@ impl<'a> Stage<'a> {
         terminal::print(terms(&now));
         let message = format!("a rehearsal grants `{}` everything that it wants: nothing was run", visible::line(name));
         Err(Stop::new(Exit::Policy, message).with_help("if it may do this in the sandbox, repeat with `--accept`"))
+    }
+
+    /// Returns the error for a pipeline that does not call the plugin.
+    fn was_not_called(&self) -> Stop {
+        let name = visible::line(&self.arguments.name);
+        let (message, help) = match self.inspection.world == now::TOOL_PROVIDER {
+            true => (
+                format!("no agent called a tool of `{name}`"),
+                "write the calls of the model in a script, and name it with `--script`",
+            ),
+            false => (
+                format!("the pipeline executed no stage of `{name}`"),
+                "name a pipeline that reaches one, or set its inputs with `--set`",
+            ),
+        };
+        Stop::new(Exit::RunFailed, message).with_help(help)
     }
 
     /// Returns everything that the plugin wants.
@@ -334,6 +349,19 @@ struct Report<'a> {
     grants: &'a Grants,
 }
 
+/// Returns the lines of the plugin's table that a rehearsal does not change, each after a line break.
+fn own_lines(entry: &PluginEntry) -> String {
+    let role = if entry.role == Role::Verifier { "\nrole = \"verifier\"" } else { "" };
+    let quoted = |name: &String| toml::Value::String(name.clone()).to_string();
+    match &entry.tools {
+        AllowedTools::All => format!("{role}\ntools = \"*\""),
+        AllowedTools::Named(names) if names.is_empty() => role.to_owned(),
+        AllowedTools::Named(names) => {
+            format!("{role}\ntools = [{}]", names.iter().map(quoted).collect::<Vec<_>>().join(", "))
+        }
+    }
+}
+
 /// The result of a rehearsal as JSON.
 #[derive(Serialize)]
 struct Document<'a> {
@@ -387,11 +415,11 @@ impl Report<'_> {
                 format!("registry = {}\nversion = {}", text(&registry), text(&version))
             }
         };
-        let role = if self.entry.role == Role::Verifier { "\nrole = \"verifier\"" } else { "" };
+        let more = visible::block(&own_lines(self.entry)).into_owned();
         let grants = grants.to_string();
         let (name, source, grants) = (visible::line(self.name), visible::block(&source), visible::line(&grants));
         Ok(format!(
-            "{name} ({} runs)\n{}the smallest grants of these runs:\n\n[plugins.\"{name}\"]\n{source}{role}\ngrants = {grants}\n",
+            "{name} ({} runs)\n{}the smallest grants of these runs:\n\n[plugins.\"{name}\"]\n{source}{more}\ngrants = {grants}\n",
             self.runs,
             rows.finish()
         ))
