@@ -1,7 +1,9 @@
 //! The provenance of a plugin: what `plugin build` writes, what `plugin inspect` and `sign` say of it, and `plugin rebuild`.
 
 use crate::guests;
-use crate::workbench::{Answer, Workbench, is_plugin_tool_here, not_run, search_path};
+use crate::workbench::{Answer, Workbench, as_author, is_on_this_machine, is_plugin_tool_here, not_run};
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
 use serde_json::Value;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -81,6 +83,33 @@ impl Author {
 
     fn file(&self) -> PathBuf {
         self.bench.project().join(format!("{COMPONENT}.provenance.json"))
+    }
+
+    /// Expects that OpenSSL verifies the signed statement with a key.
+    fn is_verified_by_openssl(&self, key: &str, envelope: &str) {
+        if !is_on_this_machine("openssl") {
+            return not_run("OpenSSL verifies a provenance", "openssl is not installed");
+        }
+        let envelope: Value = serde_json::from_str(envelope).unwrap();
+        let kind = envelope["payloadType"].as_str().unwrap();
+        let payload = STANDARD.decode(envelope["payload"].as_str().unwrap()).unwrap();
+        let statement: Value = serde_json::from_slice(&payload).unwrap();
+        assert_eq!(statement["predicateType"], "https://slsa.dev/provenance/v1");
+        let mut message = format!("DSSEv1 {} {kind} {} ", kind.len(), payload.len()).into_bytes();
+        message.extend(&payload);
+        let signature = STANDARD.decode(envelope["signatures"][0]["sig"].as_str().unwrap()).unwrap();
+        let [message_file, signature_file] = ["message", "signature"].map(|name| self.bench.outside().join(name));
+        std::fs::write(&message_file, &message).unwrap();
+        std::fs::write(&signature_file, signature).unwrap();
+        let verify = || {
+            let mut openssl = Command::new("openssl");
+            openssl.args(["pkeyutl", "-verify", "-rawin", "-pubin", "-inkey"]).arg(format!("{}.pub", self.key(key)));
+            openssl.arg("-in").arg(&message_file).arg("-sigfile").arg(&signature_file).output().unwrap()
+        };
+        assert!(verify().status.success(), "{:?}", verify());
+        message.push(b' ');
+        std::fs::write(&message_file, &message).unwrap();
+        assert!(!verify().status.success());
     }
 
     fn key(&self, name: &str) -> String {
@@ -195,6 +224,7 @@ fn a_key_signs_the_provenance_too() {
     // A changed statement is not believed, although its form is right.
     author.bench.glovebox(&["plugin", "sign", COMPONENT, "--key", &author.key("acme")]).ends(0);
     let text = std::fs::read_to_string(author.file()).unwrap();
+    author.is_verified_by_openssl("acme", &text);
     let at = text.find("\"sig\":\"").unwrap() + 10;
     let other = if text.as_bytes()[at] == b'A' { "B" } else { "A" };
     std::fs::write(author.file(), format!("{}{other}{}", &text[..at], &text[at + 1..])).unwrap();
@@ -274,30 +304,41 @@ fn what_cannot_be_built_again_is_said() {
     author.rebuild(&["--source", ".", "--accept"]).ends(4).says("its folder is not a path");
 }
 
-/// The template in C, with a real compiler: the build does not depend on the folder.
-#[test]
-fn the_template_in_c_is_reproducible() {
-    if !is_plugin_tool_here("clang") {
-        return not_run("a template that is built again from its source", "no clang");
+/// Builds a template with its real compiler again from its commit. The build does not depend on the folder.
+fn is_reproducible(lang: &str, source: &str, (text, other): (&str, &str), tool: &str) {
+    if !is_plugin_tool_here(tool) {
+        return not_run("a template that is built again from its source", &format!("no {tool}"));
     }
     let bench = Workbench::new();
-    let glovebox = |words: &[&str]| Answer::of(bench.bare(words).env("PATH", search_path()));
-    glovebox(&["plugin", "new", "acme.todo", "--lang", "c"]).ends(0);
+    let glovebox = |words: &[&str]| Answer::of(as_author(&mut bench.bare(words)));
+    glovebox(&["plugin", "new", "acme.todo", "--lang", lang]).ends(0);
     let folder = bench.project().join("acme-todo");
     git(&folder, &["init", "-q"]);
     git(&folder, &["add", "."]);
     git(&folder, &["commit", "-q", "-m", "x"]);
     glovebox(&["plugin", "build", "acme-todo"]).ends(0).says("source    commit ");
     let component = folder.join("dist/acme.todo-0.1.0.wasm").to_str().unwrap().to_owned();
-    glovebox(&["plugin", "inspect", &component]).ends(0).says("clang version");
+    glovebox(&["plugin", "inspect", &component]).ends(0).says("tools ");
     let rebuild = || glovebox(&["plugin", "rebuild", &component, "--source", "acme-todo", "--accept"]);
     rebuild().ends(0).says("same: the source gives the same bytes");
     // The author publishes something else than the commit, and says that it is the commit.
-    let source = std::fs::read_to_string(folder.join("plugin.c")).unwrap();
-    std::fs::write(folder.join("plugin.c"), source.replace("TODO", "TOD0")).unwrap();
+    let source = folder.join(source);
+    let honest = std::fs::read_to_string(&source).unwrap();
+    assert!(honest.contains(text));
+    std::fs::write(&source, honest.replace(text, other)).unwrap();
     glovebox(&["plugin", "build", "acme-todo"]).ends(0).says("changes that are not committed");
     let file = format!("{component}.provenance.json");
-    let text = std::fs::read_to_string(&file).unwrap();
-    std::fs::write(&file, text.replace("\"dirty\"", "\"clean\"")).unwrap();
+    let statement = std::fs::read_to_string(&file).unwrap();
+    std::fs::write(&file, statement.replace("\"dirty\"", "\"clean\"")).unwrap();
     rebuild().ends(11).says("the bytes differ first at offset");
+}
+
+#[test]
+fn the_template_in_c_is_reproducible() {
+    is_reproducible("c", "plugin.c", ("TODO", "TOD0"), "clang");
+}
+
+#[test]
+fn the_template_in_rust_is_reproducible() {
+    is_reproducible("rust", "src/lib.rs", ("TODO", "TOD0"), "cargo");
 }
