@@ -43,6 +43,13 @@ pub(crate) fn count(name: &str, counted: f64, unit: &str) {
     println!("{name:<48} {counted:>10.2} {:>10} {:>8} {:>10} {:>8}  {unit}", "-", "-", "-", "-");
 }
 
+/// Prints a count or a size with the one that it should have.
+#[allow(dead_code)] // Not every benchmark has a target.
+pub(crate) fn against(name: &str, counted: f64, wanted: f64, unit: &str) {
+    let ratio = counted / wanted;
+    println!("{name:<48} {counted:>10.2} {wanted:>10.2} {ratio:>8.2} {:>10} {:>8}  {unit}", "-", "-");
+}
+
 fn line(name: &str, ours: Duration, theirs: Duration, least: &str, of: &str) {
     println!("{name:<48} {:>10} {:>10} {:>8.2} {least}  {of}", shown(ours), shown(theirs), ratio(ours, theirs));
 }

@@ -3,6 +3,9 @@
 //! The runs are real and the server is the real binary. Without a browser the tests print `not run:`.
 
 mod browser;
+mod changes;
+mod many;
+mod running;
 
 use crate::serve::client::Served;
 use crate::workbench::{Workbench, glovebox_in, root};
@@ -75,7 +78,7 @@ fn a_run_is_started_as_it_was_seen_and_followed_to_its_end() {
     browser.wait("document.querySelector('#graph .running')");
     browser.run("window.isSame = true");
     browser.wait("document.querySelector('#main .state')?.innerText === '✓ ok'");
-    browser.sees("closed");
+    browser.sees("not running");
     assert_eq!(browser.run("return window.isSame"), true, "the page was not loaded again");
     assert!(proof(&browser).contains("proved 2") && proof(&browser).contains("claimed 0"), "{}", proof(&browser));
     browser.is_quiet();
@@ -248,34 +251,6 @@ head -c 1000000 /dev/zero | tr '\\0' x; echo; echo '{hostile}' >&2\n"
     let set = "try { document.body.innerHTML = '<b>x</b>'; return 'set' } catch (error) { return error.name }";
     assert_eq!(browser.run(set), "TypeError");
     assert!(browser.log().iter().any(|line| line.contains("TrustedHTML")));
-}
-
-/// Only the rows that can be seen exist, and any record is reached at once.
-#[test]
-fn twenty_thousand_records_scroll() {
-    let bench = Workbench::with_pipeline(
-        "digraph g { graph [max_steps=10000]; start [shape=Mdiamond]; done [shape=Msquare]; a [shape=diamond]; b [shape=diamond]
-  start -> a; a -> b [condition=\"outcome=success\"]; b -> a [condition=\"outcome=success\"]; a -> done [condition=\"outcome=fail\"] }",
-    );
-    bench.glovebox(&["run", "pipeline.dot", "--run-id", "r"]).ends(5);
-    let served = Served::with(&bench, &[ANNA]);
-    let Some(browser) = Browser::start("twenty thousand records on the page", 1280) else { return };
-    signed_in(&browser, &served);
-    browser.go("#/run/r/records");
-    browser.sees("run.started");
-    let rows = || browser.run("return document.querySelectorAll('.list .item').length").as_u64().unwrap();
-    assert!(rows() < 100, "{}", rows());
-    browser.run("document.querySelector('.list').focus()");
-    browser.keys("\u{e010}");
-    browser.sees("run.finished");
-    browser.sees("#20003");
-    assert!(rows() < 100, "{}", rows());
-    browser.go("#/run/r/records/12345");
-    browser.sees("Record #12345");
-    browser.sees("#12346");
-    browser.go("#/run/r");
-    browser.sees("20,003 records");
-    browser.is_quiet();
 }
 
 /// Each screen at 1280 and 360 pixels: nothing is wider than the screen, everything that can be used has a name, text has

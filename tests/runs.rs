@@ -151,6 +151,27 @@ fn a_command_verifies_a_journal_once_and_a_list_of_runs_verifies_none() {
 }
 
 #[test]
+fn a_list_says_what_each_run_proved_and_reads_a_journal_once() {
+    let bench = Workbench::with_pipeline(
+        "digraph g { start [shape=Mdiamond]; done [shape=Msquare]
+  write [prompt=\"write\", allowed_write_paths=\"\"]
+  test [shape=parallelogram, tool_command=\"true\", allowed_write_paths=\"\"]
+  check [shape=parallelogram, tool_command=\"exit 1\", allowed_write_paths=\"\"]
+  start -> write -> test -> check; check -> done [condition=\"outcome=success\"] }",
+    );
+    bench.glovebox(&["run", "pipeline.dot", "--run-id", "r"]).ends(1);
+    let list = ["ls", "--json"];
+    assert_eq!(logged(&bench, &list, "verified the journal"), 1);
+    let listed = bench.glovebox(&list).ends(0).json();
+    let proof = serde_json::json!({ "proved": 1, "reserved": 0, "claimed": 1, "not_proved": 1 });
+    assert_eq!(listed["runs"][0]["proof"], proof);
+    assert_eq!(logged(&bench, &list, "verified the journal"), 0, "the cache has the counts");
+    // The run went on, so the counts are made again.
+    bench.glovebox(&["resume", "r"]).ends(1);
+    assert_eq!(logged(&bench, &list, "verified the journal"), 1);
+}
+
+#[test]
 fn records_that_are_added_to_a_run_of_ones_own_are_not_acted_on() {
     let bench = bench();
     // An attacker changes records of a run that its owner published, for example in a bug report. Record 1 stays as it

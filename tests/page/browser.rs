@@ -21,7 +21,7 @@ const SHOWN_WITHIN: Duration = Duration::from_secs(60);
 pub(crate) struct Browser {
     runtime: Runtime,
     client: Client,
-    driver: Child,
+    pub(crate) driver: Child,
     _profile: tempfile::TempDir,
 }
 
@@ -121,7 +121,8 @@ impl Browser {
         Some(started)
     }
 
-    fn own(&self, path: &'static str, body: Value) -> Value {
+    /// Sends a command that only this browser has.
+    pub(crate) fn own(&self, path: &'static str, body: Value) -> Value {
         self.runtime.block_on(self.client.issue_cmd(Own { path, body })).unwrap()
     }
 

@@ -135,6 +135,11 @@ impl Bench {
         Self { work, provider }
     }
 
+    /// Returns the project.
+    pub(crate) fn workbench(&self) -> &Workbench {
+        &self.work
+    }
+
     pub(crate) fn write(&self, path: &str, text: &str) {
         self.work.write(path, text);
     }

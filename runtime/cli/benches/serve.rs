@@ -1,11 +1,16 @@
 //! Measures `glovebox serve`: records per second to followers, the time from an append to a follower, what followers cost a
-//! run, the memory of the server, and lists of many runs.
+//! run, the memory of the server, lists of many runs, and the page in a browser.
 //!
-//! `cargo bench --workspace --bench serve` prints a table. The baseline of a stream is a read of the same records by
+//! `cargo bench --workspace --bench serve` prints a table, `cargo bench --workspace --bench serve -- page` only the rows of the page. The baseline of a stream is a read of the same records by
 //! `glovebox attach`; that of a list is `glovebox ls`. No result passes or fails.
 
 #![allow(clippy::unwrap_used)] // A benchmark may panic.
 
+#[path = "../../../tests/page/browser.rs"]
+#[expect(dead_code, reason = "the tests of the page use the rest")]
+mod browser;
+#[path = "serve/page.rs"]
+mod page;
 #[path = "../../../benches/table.rs"]
 mod table;
 
@@ -20,12 +25,20 @@ const GLOVEBOX: &str = env!("CARGO_BIN_EXE_glovebox");
 /// Visits of the long run: about 5,000 records.
 const VISITS: usize = 1_250;
 const RUNS: usize = 1_000;
+/// A run of 60 commands.
+const SLOW: &str = "digraph g { start [shape=Mdiamond]; done [shape=Msquare]; a [shape=parallelogram, tool_command=\"sleep 0.05\", \
+                    allowed_write_paths=\"\", max_visits=60]; start -> a; a -> a [weight=2]; a -> done }";
 
 fn main() {
     table::head();
     let folder = tempfile::tempdir().unwrap();
     let project = folder.path().join("project");
     fs::create_dir(&project).unwrap();
+    if std::env::args().any(|word| word == "page") {
+        fs::write(project.join("slow.dot"), SLOW).unwrap();
+        run(&project, "alone").output().unwrap();
+        return page::measure(&project, "alone");
+    }
     long_run(&project);
     let records = records(&project);
     table::count("records of the long run", records as f64, "records");
@@ -39,6 +52,7 @@ fn main() {
     table::count("memory after followers that hung up", served.megabytes(), "MiB");
     drop(served);
     latency(&project);
+    page::measure(&project, "alone");
     lists(folder.path());
 }
 
@@ -75,9 +89,7 @@ fn followed(served: &Served, followers: usize, records: usize) -> Duration {
 
 /// Prints the time from an append to a follower, and what followers cost a run.
 fn latency(project: &Path) {
-    let dot = "digraph g { start [shape=Mdiamond]; done [shape=Msquare]; a [shape=parallelogram, tool_command=\"sleep 0.05\", \
-               allowed_write_paths=\"\", max_visits=60]; start -> a; a -> a [weight=2]; a -> done }";
-    fs::write(project.join("slow.dot"), dot).unwrap();
+    fs::write(project.join("slow.dot"), SLOW).unwrap();
     let alone = timed(|| drop(run(project, "alone").output().unwrap()));
     let served = Served::start(project);
     let mut child = run(project, "shown").stdout(Stdio::null()).spawn().unwrap();
@@ -188,10 +200,15 @@ impl Served {
     }
 
     fn megabytes(&self) -> f64 {
-        let status = fs::read_to_string(format!("/proc/{}/status", self.child.id())).unwrap();
-        let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).unwrap();
-        line.trim().trim_end_matches(" kB").trim().parse::<f64>().unwrap() / 1024.0
+        megabytes(self.child.id())
     }
+}
+
+/// Returns the resident memory of a process.
+fn megabytes(id: u32) -> f64 {
+    let status = fs::read_to_string(format!("/proc/{id}/status")).unwrap();
+    let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).unwrap();
+    line.trim().trim_end_matches(" kB").trim().parse::<f64>().unwrap() / 1024.0
 }
 
 fn command(project: &Path) -> Command {
@@ -199,6 +216,21 @@ fn command(project: &Path) -> Command {
     command.current_dir(project).stdin(Stdio::null()).stderr(Stdio::null());
     command.env("GLOVEBOX_STATE_DIR", project.join("../state"));
     command
+}
+
+/// What the browser asks of the tests.
+mod workbench {
+    use std::path::{Path, PathBuf};
+
+    /// Returns the root of the repository.
+    pub(crate) fn root() -> PathBuf {
+        Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
+    }
+
+    /// Says that something was not measured.
+    pub(crate) fn not_run(what: &str, why: &str) {
+        println!("not measured: {what}: {why}");
+    }
 }
 
 fn timed(measured: impl FnOnce()) -> Duration {

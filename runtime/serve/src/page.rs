@@ -25,8 +25,10 @@ const FILES: &[(&str, &str, &[u8])] = &[
     ("holdouts.js", SCRIPT, include_bytes!("page/holdouts.js")),
     ("keys.js", SCRIPT, include_bytes!("page/keys.js")),
     ("list.js", SCRIPT, include_bytes!("page/list.js")),
+    ("live.js", SCRIPT, include_bytes!("page/live.js")),
     ("main.js", SCRIPT, include_bytes!("page/main.js")),
     ("overview.js", SCRIPT, include_bytes!("page/overview.js")),
+    ("patch.js", SCRIPT, include_bytes!("page/patch.js")),
     ("records.js", SCRIPT, include_bytes!("page/records.js")),
     ("run.js", SCRIPT, include_bytes!("page/run.js")),
     ("runs.js", SCRIPT, include_bytes!("page/runs.js")),
@@ -50,8 +52,8 @@ mod tests {
 
     /// Maximum size of all files, bytes.
     const BYTES_MAX: usize = 150_000;
-    /// Maximum size of all files after compression, bytes.
-    const COMPRESSED_MAX: usize = 45_000;
+    /// Maximum size of all files after compression, bytes. `docs/serve.md` says what it is spent on.
+    const COMPRESSED_MAX: usize = 50_000;
     /// Maximum number of lines of all files.
     const LINES_MAX: usize = 3_000;
     /// Maximum number of lines of one file.

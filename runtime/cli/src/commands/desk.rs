@@ -85,7 +85,7 @@ impl OwnDesk {
         let states = states.map_err(|_| Problem::new(400, "usage", "`state` is not the state of a run"))?;
         let (pipeline, before) = (pipeline.as_deref(), before.as_ref().map(RunId::as_str));
         let wanted = ls::WantedRuns { pipeline, states: &states, limit: *limit, before };
-        let (list, _) = wanted.list(&self.runs_dir).map_err(problem)?;
+        let list = wanted.document(&self.runs_dir).map_err(problem)?;
         let text = terminal::json(&list).map_err(problem)?;
         match seen {
             Sight::Builder => terminal::json(&builder::of_list(&text)?).map_err(problem),

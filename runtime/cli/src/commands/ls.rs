@@ -44,11 +44,11 @@ pub fn ls(arguments: &ListArguments) -> CommandResult {
     if arguments.watch {
         return drive::block_on(watch(&wanted, &arguments.runs.runs_dir))?;
     }
-    let (RunList { schema_version, runs }, all) = wanted.list(&arguments.runs.runs_dir)?;
     if arguments.json {
-        terminal::print_json(&RunList { schema_version, runs })?;
+        terminal::print_json(&wanted.document(&arguments.runs.runs_dir)?)?;
         return Ok(Exit::Ok);
     }
+    let (runs, all) = wanted.list(&arguments.runs.runs_dir)?;
     if runs.is_empty() {
         let which = if all == 0 { "no runs" } else { "no such runs" };
         terminal::say(format_args!("{which} in `{}`\n", arguments.runs.runs_dir.display()));
@@ -67,7 +67,7 @@ async fn watch(wanted: &WantedRuns<'_>, runs_dir: &Path) -> CommandResult {
     let mut shown = None;
     loop {
         let began = Instant::now();
-        let (RunList { runs, .. }, _) = wanted.list(runs_dir)?;
+        let (runs, _) = wanted.list(runs_dir)?;
         let mut text = table(&runs, Paint::stdout());
         if is_terminal {
             // The last line stays free for the cursor.
@@ -107,13 +107,20 @@ pub struct WantedRuns<'a> {
 }
 
 impl WantedRuns<'_> {
-    /// Returns the document that `ls --json` prints, and the number of all runs.
-    pub fn list(&self, runs_dir: &Path) -> Result<(RunList, usize), Stop> {
+    /// Returns the document that `ls --json` prints.
+    pub fn document(&self, runs_dir: &Path) -> Result<RunList, Stop> {
+        let (mut runs, _) = self.list(runs_dir)?;
+        index::count_proofs(runs_dir, &mut runs)?;
+        Ok(RunList { schema_version: 1, runs })
+    }
+
+    /// Returns the rows, and the number of all runs.
+    fn list(&self, runs_dir: &Path) -> Result<(Vec<ListedRun>, usize), Stop> {
         let all = index::rows(runs_dir)?;
         let count = all.len();
         let first = self.before.map_or(0, |id| all.iter().position(|run| run.id == id).map_or(count, |at| at + 1));
         let runs = all.into_iter().skip(first).filter(|run| self.has(run)).take(self.limit).collect();
-        Ok((RunList { schema_version: 1, runs }, count))
+        Ok((runs, count))
     }
 
     fn has(&self, run: &ListedRun) -> bool {

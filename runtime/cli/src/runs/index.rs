@@ -4,7 +4,7 @@
 //! verified. The cache can be deleted at any time. The cache is used only if it has a MAC of the user's key. A row of
 //! the cache is used only while the run's journal is the same file with the same times.
 
-use super::{RunFolder, branches_now, is_live, list, remove, short};
+use super::{RunFolder, branches_now, is_live, list, remove, short, with_id};
 use crate::exit::Stop;
 use crate::runs::journal;
 use crate::user_key;
@@ -12,8 +12,9 @@ use clap::ValueEnum;
 use glovebox_engine::attempt::exchanges::HeldCost;
 use glovebox_journal::event::time_format;
 use glovebox_journal::sqlite::Provenance;
+use glovebox_record::RunId;
 use glovebox_record::spend::SpendTotals;
-use glovebox_state::evidence::{BranchNow, RunStatus, RunSummary};
+use glovebox_state::evidence::{BranchNow, ProofCounts, RunStatus, RunSummary};
 use glovebox_workspace::regular_file::{self, Links};
 use glovebox_workspace::run_folder::JOURNAL_FILE;
 use glovebox_workspace::tree;
@@ -31,6 +32,8 @@ use std::path::Path;
 const INDEX_FILE: &str = ".index";
 const PURPOSE: &str = "glovebox 2026 index of runs v3";
 const INDEX_BYTES_MAX: u64 = 64 << 20;
+/// Maximum size of a journal that a list reads as a whole, to count what its run proved, bytes.
+const COUNTED_BYTES_MAX: u64 = 4 << 20;
 
 /// State of a run in a list.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema, ValueEnum)]
@@ -61,6 +64,26 @@ impl RunState {
             Self::Fail => "fail",
             Self::Unreadable => "unreadable",
         }
+    }
+}
+
+/// What a run proved: numbers of stages, by what their last attempts prove. A stage is counted once.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct ListedProof {
+    /// Stages with a receipt that proves their success.
+    pub proved: usize,
+    /// Stages whose receipts prove it with a reservation, such as a subject that was not isolated.
+    pub reserved: usize,
+    /// Stages that passed without a receipt.
+    pub claimed: usize,
+    /// Stages whose verifying commands did not pass.
+    pub not_proved: usize,
+}
+
+impl From<ProofCounts> for ListedProof {
+    fn from(counts: ProofCounts) -> Self {
+        let ProofCounts { proved, reserved, claimed, not_proved } = counts;
+        Self { proved, reserved, claimed, not_proved }
     }
 }
 
@@ -100,6 +123,10 @@ pub struct ListedRun {
     pub held: Option<HeldCost>,
     /// Whether this user started the run on this machine.
     pub is_own: bool,
+    /// What the run proved. Absent while the run is running, for a run of another user, and if the journal is longer than
+    /// 4 MiB: then `show` reads it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub proof: Option<ListedProof>,
     /// Why the journal cannot be read; null if it can be read.
     pub problem: Option<String>,
 }
@@ -181,6 +208,43 @@ pub fn rows(runs_dir: &Path) -> Result<Vec<ListedRun>, Stop> {
     Ok(rows)
 }
 
+/// Counts what the runs of these rows proved. This reads whole journals, each of them once: the cache keeps the counts.
+pub fn count_proofs(runs_dir: &Path, rows: &mut [ListedRun]) -> Result<(), Stop> {
+    let uncounted: Vec<_> = rows.iter_mut().filter_map(|row| Some((uncounted(runs_dir, row)?, row))).collect();
+    if uncounted.is_empty() {
+        return Ok(());
+    }
+    let key = user_key::to_verify()?;
+    let mut known = key.as_ref().and_then(|key| read(runs_dir, key)).unwrap_or_default();
+    for (run, row) in uncounted {
+        let stamps = Stamp::of_run(&run);
+        row.proof = proof(&run).ok();
+        if let Some(cached) = known.get_mut(&row.id).filter(|cached| cached.stamps == stamps) {
+            (cached.row.proof, cached.stamps) = (row.proof, settled(&run, stamps));
+        }
+    }
+    if let Some(key) = &key {
+        // If the cache cannot be written, the runs are still listed.
+        let _not_kept = write(runs_dir, key, &known);
+    }
+    Ok(())
+}
+
+/// Returns the run of a row whose proof can be counted and is not counted yet.
+fn uncounted(runs_dir: &Path, row: &ListedRun) -> Option<RunFolder> {
+    let has_none = matches!(row.status, RunState::Running | RunState::Unreadable) || !row.is_own || row.proof.is_some();
+    let run = if has_none { None } else { with_id(runs_dir, &RunId::from(row.id.as_str())) };
+    run.filter(|run| {
+        Stamp::of_run(run).into_iter().flatten().map(|stamp| stamp.bytes).sum::<u64>() <= COUNTED_BYTES_MAX
+    })
+}
+
+fn proof(run: &RunFolder) -> Result<ListedProof, Stop> {
+    let journal = journal::open_of_anybody(run)?;
+    let summary = RunSummary::read(&journal, |_| {}).map_err(|error| journal::unreadable(run, &error))?;
+    Ok(summary.proof.counts().into())
+}
+
 /// Removes rows from the cache of a folder, because the sizes of these runs changed. The other rows stay, so that the next
 /// listing reads only these runs.
 pub fn forget_rows(runs_dir: &Path, ids: &[String]) {
@@ -227,6 +291,7 @@ fn row(run: &RunFolder, key: Option<&UserKey>) -> ListedRun {
         spent: SpendTotals::default(),
         held: None,
         is_own: false,
+        proof: None,
         problem,
     };
     // This is checked before the read: a run that ends during the read is then listed as running, and never as

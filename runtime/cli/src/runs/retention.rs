@@ -205,6 +205,7 @@ mod tests {
             spent: SpendTotals::default(),
             held: None,
             is_own: true,
+            proof: None,
             problem: None,
         }
     }

@@ -97,10 +97,20 @@ export async function lines(path) {
   return text.split("\n").filter(Boolean).map((line) => JSON.parse(line));
 }
 
-/** Returns the first bytes of a file of the run as text, and its length. */
+/** Returns the first bytes of a file of the run as text, and whether that is all of it. The rest is not read. */
 export async function text(path, most) {
-  const whole = new Uint8Array(await (await send("GET", path)).arrayBuffer());
-  return { text: new TextDecoder().decode(whole.subarray(0, most)), bytes: whole.length, isWhole: whole.length <= most };
+  const reader = (await send("GET", path)).body.getReader();
+  const decoder = new TextDecoder("utf-8", { ignoreBOM: true });
+  let [text, bytes] = ["", 0];
+  for (;;) {
+    const { done, value } = await reader.read();
+    if (done) return { text: text + decoder.decode(), isWhole: true };
+    text += decoder.decode(value.subarray(0, most - bytes), { stream: true });
+    bytes += value.length;
+    if (bytes <= most) continue;
+    reader.cancel();
+    return { text, isWhole: false };
+  }
 }
 
 export function path(strings, ...values) {

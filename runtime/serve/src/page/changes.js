@@ -4,75 +4,85 @@ import { may, path, text } from "./api.js";
 import { button, cmd, el, empty, panel, problem, record, replace, say, state, table } from "./dom.js";
 import { block, bytes, count, line, short } from "./text.js";
 import { stageLink } from "./overview.js";
+import { patch } from "./patch.js";
 import { TEXT_MAX } from "./stage.js";
 
+const FILES_MAX = 1000;
+
 export async function changes(holder, run) {
-  const [said, body] = [el("div", null), el("div", null)];
-  let drawn = "";
+  const [said, since, body] = [el("div", null), el("div", { class: "row", role: "group", "aria-label": "compare with" }), el("div", null)];
+  let [drawn, question] = ["", ""];
 
   async function again() {
-    const diff = await run.read("diff");
     const { verdict } = run;
-    const key = JSON.stringify([diff, verdict.quarantined, verdict.journal.hash, verdict.status]);
+    const asked = (verdict.open_questions ?? []).map((one) => one.question);
+    if (!asked.includes(question)) question = "";
+    const diff = await run.read("diff", question ? `?question=${encodeURIComponent(question)}` : "");
+    const key = JSON.stringify([diff, verdict.quarantined, verdict.journal.hash, verdict.status, question]);
     if (key === drawn) return;
     drawn = key;
-    replace(body, ...draw(run, diff, said));
+    const choose = (one) => () => ((question = one), again().catch((error) => replace(body, problem(error))));
+    const choice = (one) => button(one ? `what ${line(one)} asks about` : "since the start", choose(one), { "aria-pressed": String(one === question), "data-key": `since-${one}` });
+    replace(since, asked.length ? ["", ...asked].map(choice) : null);
+    replace(body, ...draw(run, diff, said, question));
   }
 
-  replace(holder, said, body);
+  replace(holder, said, since, body);
   await again();
   return { again };
 }
 
-function draw(run, diff, said) {
+function draw(run, diff, said, question) {
   const { verdict } = run;
   const ignored = verdict.ignored ? `${verdict.ignored.files} ignored` : "";
   const facts = [`${diff.files.length} changed`, `${verdict.quarantined.length} set aside`, ignored, diff.directories.length ? count(diff.directories.length, "directory", "directories") : ""];
   return [
-    el("div", { class: "row" }, el("h2", null, facts.filter(Boolean).join(", ")), record(run.id, verdict.journal.records), cmd(`glovebox diff ${run.id}`), el("span", { class: "grow" }), applying(run, diff, said)),
-    diff.files.length === 0 ? empty("The run changed no file.", `glovebox diff ${run.id}`) : fileTable(run, diff.files),
+    el("div", { class: "row" }, el("h2", null, facts.filter(Boolean).join(", ")), record(run.id, verdict.journal.records), cmd(`glovebox diff ${run.id}`), el("span", { class: "grow" }), question ? null : applying(run, diff, said)),
+    diff.files.length === 0 ? empty("The run changed no file.", `glovebox diff ${run.id}`) : fileTable(run, diff.files, question),
     ...(diff.new_configuration ?? []).map((one) => el("p", null, state({ sign: "!", word: "settings", tone: "reserved" }), " ", el("code", null, short(one.path, 300)), one.reader ? `: ${line(one.reader)} takes settings or code from it` : ": programs take settings or code from it")),
     verdict.quarantined.length ? panel("Set aside", table(["path", "stage", "because"], verdict.quarantined.map((one) => [el("code", null, short(one.path, 300)), el("a", { href: stageLink(run, one.node) }, line(one.node)), short(one.reason, 500)]))) : null,
   ];
 }
 
-/** The files that changed, each with a button that shows its text. */
-export function fileTable(run, files) {
-  const rows = files.slice(0, 1000).map((file) => {
-    const holder = el("div", null);
+/** The files that changed, each with buttons that show its patch and its text below it. */
+export function fileTable(run, files, question) {
+  const all = el("div", null);
+  const rows = files.slice(0, FILES_MAX).map((file) => {
     const change = file.before === null ? "new" : file.after === null ? "deleted" : file.moved_from ? `moved from ${line(file.moved_from)}` : "changed";
     const after = file.after ?? {};
     const size = file.after ? (after.target ? `→ ${short(after.target, 200)}` : bytes(after.bytes)) : "";
-    const toggle = after.digest ? button("show as text", () => (holder.firstChild ? replace(holder) : show(run, file, holder)), { "aria-label": `show ${line(file.path)} as text` }) : null;
-    return [[el("code", null, short(file.path, 400)), holder], change, size + (after.mode === "100755" ? ", executable" : ""), toggle];
+    const toggle = (text, make) => button(text, (event) => below(event.target, make), { "aria-label": `${text}: ${line(file.path)}`, "aria-expanded": "false" });
+    const shows = [toggle("show the patch", () => patch(run, [file], question)), " ", after.digest ? toggle("show as text", () => wholeText(run, file)) : null];
+    return [el("code", null, short(file.path, 400)), change, size + (after.mode === "100755" ? ", executable" : ""), shows];
   });
-  return [table(["path", "change", "size", ""], rows, { class: "stack files" }), files.length > 1000 ? el("p", { class: "muted" }, `${files.length - 1000} more: `, cmd(`glovebox diff ${run.id}`)) : null];
-}
-
-async function show(run, file, holder) {
-  try {
-    const after = await text(path`/runs/${run.id}/blobs/${file.after.digest}`, TEXT_MAX);
-    const before = file.before?.digest ? await text(path`/runs/${run.id}/blobs/${file.before.digest}`, TEXT_MAX).catch(() => null) : null;
-    const shown = before?.isWhole && after.isWhole ? el("pre", { class: "diff", tabindex: "0" }, difference(before.text.split("\n"), after.text.split("\n"))) : el("pre", { tabindex: "0" }, block(after.text));
-    replace(holder, shown, after.isWhole ? null : el("p", { class: "muted" }, `the first ${bytes(TEXT_MAX)} of ${bytes(after.bytes)}; `, cmd(`glovebox diff ${run.id}`)));
-  } catch (error) {
-    replace(holder, problem(error));
-  }
-}
-
-/** Returns the lines of two texts that differ, between their equal beginning and their equal end. */
-function difference(before, after) {
-  let first = 0;
-  while (first < before.length && first < after.length && before[first] === after[first]) first += 1;
-  let last = 0;
-  while (last < before.length - first && last < after.length - first && before.at(-1 - last) === after.at(-1 - last)) last += 1;
-  const lines = (list, sign, name) => list.map((text) => el("span", { class: name }, `${sign} ${block(text)}`));
+  const toggleAll = async (event) => {
+    const isOpen = all.firstChild !== null;
+    event.target.setAttribute("aria-expanded", String(!isOpen));
+    replace(all, isOpen ? null : await patch(run, files, question).catch(problem));
+  };
   return [
-    lines(after.slice(Math.max(0, first - 3), first), " ", ""),
-    lines(before.slice(first, before.length - last), "-", "removed"),
-    lines(after.slice(first, after.length - last), "+", "added"),
-    lines(after.slice(after.length - last, after.length - last + 3), " ", ""),
+    files.length > 1 ? el("p", null, button(`show the patch of all ${files.length} files`, toggleAll, { "aria-expanded": "false" })) : null,
+    all,
+    table(["path", "change", "size", ""], rows, { class: "stack files" }),
+    files.length > FILES_MAX ? el("p", { class: "muted" }, `${files.length - FILES_MAX} more: `, cmd(`glovebox diff ${run.id}`)) : null,
   ];
+}
+
+/** Shows something in a row below the row of a button, or removes it. */
+async function below(pressed, make) {
+  const row = pressed.closest("tr");
+  const [known, isOpen] = [row.nextElementSibling, pressed.getAttribute("aria-expanded") === "true"];
+  if (known?.classList.contains("shown")) known.remove();
+  for (const other of row.querySelectorAll("button")) other.setAttribute("aria-expanded", String(other === pressed && !isOpen));
+  if (isOpen) return;
+  const cell = el("td", { colspan: 4 }, "loading…");
+  row.after(el("tr", { class: "shown" }, cell));
+  replace(cell, await make().catch(problem));
+}
+
+async function wholeText(run, file) {
+  const after = await text(path`/runs/${run.id}/blobs/${file.after.digest}`, TEXT_MAX);
+  return [el("pre", { tabindex: "0" }, block(after.text)), after.isWhole ? null : el("p", { class: "muted" }, `the first ${bytes(TEXT_MAX)} of ${bytes(file.after.bytes)}`)];
 }
 
 function applying(run, diff, said) {

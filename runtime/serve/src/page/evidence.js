@@ -32,7 +32,7 @@ export async function evidence(holder, run, parts, query) {
     replace(body, chosen.length === 0 ? empty("Nothing is in this list.", `glovebox evidence ${run.id}`) : el("ul", { class: "rows" }, rows), more);
   }
 
-  replace(holder, head, chips, body);
+  replace(holder, head, el("p", { class: "muted" }, "The numbers above count stages, by their last attempts. This list has the commands of every attempt."), chips, body);
   draw();
   return { again: draw };
 }
@@ -45,7 +45,7 @@ function commandRow(run, command, open) {
   const { evidence } = command;
   const ended = evidence.how === "exited" ? `exit ${evidence.code}` : line(evidence.how);
   const undone = command.is_undone ? " (undone by a resume)" : "";
-  const summary = el("summary", null, state(PROOFS[command.proof] ?? { sign: "?", word: line(command.proof), tone: "plain" }), " ", el("b", null, short(command.node, 60)), ` visit ${command.visit}  `, el("code", null, short(quoted(evidence.argv), 300)), `  ${ended}  ${duration(evidence.duration_ms)}  ${line(evidence.tier)}${undone}  `, record(run.id, command.record));
+  const summary = el("summary", null, state(PROOFS[command.proof] ?? { sign: "?", word: line(command.proof), tone: "plain" }), " ", el("b", null, short(command.node, 60)), ` visit ${command.visit} · `, el("code", null, short(quoted(evidence.argv), 300)), ` ${[ended, duration(evidence.duration_ms), `sandbox ${line(evidence.tier)}`].join(" · ")}${undone} `, record(run.id, command.record));
   return el("li", null, el("details", { "data-key": evidence.id, open: open.has(evidence.id) }, summary, details(run, command)));
 }
 

@@ -57,7 +57,7 @@ function reviewed(run, gate, changed) {
   const files = review.changed.slice(0, 50).map((file) => el("li", null, el("code", null, short(file.path, 300)), file.before === null ? " (new)" : file.after === null ? " (deleted)" : "", lines(file)));
   const show = async () => {
     try {
-      replace(changed, el("h3", null, "Changes, as text"), fileTable(run, (await get(path`/runs/${run.id}/diff?question=${gate.question}`)).files));
+      replace(changed, el("h3", null, "Changes, as text"), fileTable(run, (await get(path`/runs/${run.id}/diff?question=${gate.question}`)).files, gate.question));
     } catch (error) {
       replace(changed, problem(error));
     }
@@ -73,7 +73,7 @@ function reviewed(run, gate, changed) {
     review.changed.length ? button("show the changes", show) : null,
     el("h3", null, "Checked"),
     checks.length + claims.length ? el("ul", { class: "rows" }, checks, claims) : el("p", null, "Nothing was checked."),
-    el("p", { class: "muted" }, `spent ${review.spent.tokens.input + review.spent.tokens.output} tokens ${money(review.spent.cost)} ${duration(review.spent.driven_ms)}`),
+    el("p", { class: "muted" }, `spent: ${[`${review.spent.tokens.input + review.spent.tokens.output} tokens`, money(review.spent.cost), duration(review.spent.driven_ms)].filter(Boolean).join(" · ")}`),
   );
 }
 
@@ -115,7 +115,7 @@ function answering(run, gate, typed, said) {
   return el(
     "div",
     null,
-    el("label", { for: id }, isFree ? "Your answer" : "Say besides", field),
+    el("label", { for: id }, isFree ? "Your answer" : "Comment (optional)", field),
     el("p", { class: "muted" }, session.rights ? `answering as ${line(session.name)} ` : "answering with the name of the pasted token ", cmd(command)),
     isFree ? button("Answer", () => give(field.value, ""), { class: "choice first" }) : choices,
   );

@@ -46,7 +46,7 @@ function drawHead(where) {
     el(
       "span",
       { class: "right" },
-      el("span", { id: "connection" }, connected),
+      el("span", { id: "connection", title: "live: the page shows every record at once; behind: the server does not answer; not running: no process drives the run" }, connected),
       session.name ? el("span", { id: "who" }, line(session.name)) : null,
       session.token ? button("token", () => askForToken(), { class: "cmd", "aria-label": "use another token" }) : null,
       button("?", () => helpOf(), { class: "cmd", "aria-label": "keys of this page" }),

@@ -15,9 +15,9 @@ const PRINTED_MAX = 1500;
 const EXPLAINED_MAX = 5000;
 
 export async function overview(holder, run) {
-  const [picture, cause, attempts] = [panel("Graph"), panel("Cause, now"), panel("Attempts")];
-  let drawn = "";
-  const steering = new Map();
+  const [picture, attempts] = [panel("Graph"), panel("Attempts")];
+  const [about, telling] = [el("div", null), el("div", null)];
+  let [drawn, told] = ["", null];
 
   async function again() {
     const key = JSON.stringify([run.graph.layout, [...run.states]]);
@@ -26,11 +26,15 @@ export async function overview(holder, run) {
       replace(picture, el("h2", null, "Graph ", cmd(`glovebox graph ${run.id}`)), graph(run));
     }
     const [why, tasks] = await Promise.all([run.verdict.journal.records > EXPLAINED_MAX ? null : run.read("why"), run.read("tasks")]);
-    replace(cause, el("h2", null, run.verdict.finished ? "Cause" : "Now", " ", cmd(`glovebox why ${run.id}`)), ...causes(run, why), steer(run, steering));
+    replace(about, el("h2", null, run.verdict.failure ? "Cause" : run.verdict.finished ? "Result" : "Now", " ", cmd(`glovebox why ${run.id}`)), ...causes(run, why));
+    // What a person types stays when the run goes on.
+    const agent = agentNow(run);
+    if (agent !== told) replace(telling, agent === null ? null : steer(run, agent));
+    told = agent;
     replace(attempts, el("h2", null, "Attempts ", cmd(`glovebox tasks ${run.id}`)), timeline(run, tasks.tasks));
   }
 
-  replace(holder, el("div", { class: "columns" }, picture, el("div", null, cause, attempts)));
+  replace(holder, el("div", { class: "columns" }, el("div", null, panel(null, about, telling), attempts), picture));
   await again();
   return { again };
 }
@@ -90,23 +94,28 @@ function stepText(run, step) {
   return [node];
 }
 
-/** The form that sends a message to an agent at work. What was typed stays when the run goes on. */
-function steer(run, typed) {
+/** Returns the agent at work to which this person may send messages; null if there is none. */
+function agentNow(run) {
   const handlers = new Map(run.graph.nodes.map((node) => [node.id, node.handler]));
   const agent = (run.verdict.branches_now ?? []).find((branch) => branch.phase === "running" && handlers.get(branch.node) === "codergen");
-  if (!agent || !run.isOwn || !may("operate")) return null;
-  const field = el("input", { id: "steer", maxlength: "16384", value: typed.get(agent.node) ?? "", input: () => typed.set(agent.node, field.value) });
+  return agent && run.isOwn && may("operate") ? agent.node : null;
+}
+
+/** The form that sends a message to an agent at work. */
+function steer(run, agent) {
+  const field = el("input", { id: "steer", maxlength: "16384" });
   const submit = async (event) => {
     event.preventDefault();
+    const text = field.value;
+    field.value = "";
     try {
-      await run.act(`/stages/${encodeURIComponent(agent.node)}/steer`, { text: field.value }, `sent to ${agent.node}`);
-      typed.delete(agent.node);
-      field.value = "";
+      await run.act(`/stages/${encodeURIComponent(agent)}/steer`, { text }, `sent to ${agent}`);
     } catch (error) {
+      field.value = text;
       say(error.message);
     }
   };
-  return el("form", { submit, class: "row" }, el("label", { class: "grow", for: "steer" }, `Tell ${line(agent.node)} something`, field), el("button", { "data-key": "send" }, "Send"));
+  return el("form", { submit, class: "row" }, el("label", { class: "grow", for: "steer" }, `Tell ${line(agent)} something`, field), el("button", { "data-key": "send" }, "Send"));
 }
 
 /** One row for each stage, one bar for each attempt in the order of the records. It is the list twin of the graph. */
@@ -117,7 +126,7 @@ function timeline(run, tasks) {
     const found = kind(command.proof);
     if (known !== "reserved" && (found === "proved" || found === "reserved")) proofs.set(command.attempt_id, found);
   }
-  const rows = run.graph.nodes.map((node) => {
+  const rows = inOrder(run.graph).map((node) => {
     const own = tasks.filter((task) => task.node === node.id);
     const all = own.flatMap((task) => task.attempts.map((attempt) => ({ task, attempt })));
     const bars = all.slice(-BARS_MAX).map(({ task, attempt }) => bar(run, task, attempt, proofs.get(attempt.attempt_id)));
@@ -143,6 +152,12 @@ function bar(run, task, attempt, proof) {
   const which = attempt.ordinal > 1 ? `${task.visit}.${attempt.ordinal}` : String(task.visit);
   const mark = task.work === "handler" ? "" : ` ${task.work}`;
   return el("a", { class: `bar ${shown.tone}`, href: `#/run/${run.id}/records/${attempt.finished_record ?? attempt.started_record}`, title: text, "aria-label": `${line(task.node)} ${text}` }, `${shown.sign} ${which}${mark}`);
+}
+
+/** Returns the stages as the picture has them, from top to bottom. */
+export function inOrder({ layout, nodes }) {
+  const place = new Map(layout.nodes.map((node, index) => [node.id, node.y * 1e4 + index]));
+  return nodes.toSorted((one, other) => place.get(one.id) - place.get(other.id));
 }
 
 export function stageLink(run, node) {

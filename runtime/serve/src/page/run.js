@@ -5,7 +5,7 @@ import { button, cmd, el, record, replace, say, state } from "./dom.js";
 import { follow } from "./stream.js";
 import { CLAIMED, proofCounts, runState, stageStates } from "./states.js";
 import { count, duration, line, money, short } from "./text.js";
-import { overview } from "./overview.js";
+import { inOrder, overview } from "./overview.js";
 import { stage } from "./stage.js";
 import { evidence } from "./evidence.js";
 import { changes } from "./changes.js";
@@ -21,7 +21,7 @@ const LOOK_EVERY_MS = 3000;
 
 export async function screenOfRun(holder, where, frame) {
   const run = { id: where.parts[0], documents: new Map(), stale: new Set(), isOwn: true };
-  let [tab, at, stop, timer, ended, readAt, isOpen] = [null, where, null, 0, 0, 0, true];
+  let [tab, at, stop, timer, ended, readAt, isOpen, asksCancel] = [null, where, null, 0, 0, 0, true, false];
   const top = el("div", null);
   const tabs = el("nav", { class: "tabs", "aria-label": "parts of the run" });
   const body = el("div", null);
@@ -78,7 +78,7 @@ export async function screenOfRun(holder, where, frame) {
     stop?.();
     clearTimeout(ended);
     const state = (word) => {
-      frame.connection(word === "live" ? `live #${run.head ?? run.verdict.journal.records}` : word);
+      frame.connection(word === "live" ? `live #${run.head ?? run.verdict.journal.records}` : word === "closed" ? "not running" : word);
       if (word === "closed" && isOpen) ended = setTimeout(look, LOOK_EVERY_MS);
     };
     stop = follow(path`/runs/${run.id}/events`, run.verdict.journal.records, { event, state, refused: (error) => frame.failed(error, body) });
@@ -107,7 +107,7 @@ export async function screenOfRun(holder, where, frame) {
     const spent = [duration(verdict.duration_ms), money(verdict.cost, verdict.is_estimated), verdict.tokens ? `${verdict.tokens.input + verdict.tokens.output} tokens` : ""];
     replace(
       top,
-      el("div", { class: "row" }, el("h1", null, short(verdict.pipeline, 60)), el("code", null, line(run.id)), state(shown), el("span", null, spent.filter(Boolean).join("  ")), tier(verdict), el("span", { class: "grow" }), controls(), cmd(`glovebox show ${run.id} --json`)),
+      el("div", { class: "row" }, el("h1", null, short(verdict.pipeline, 60)), el("code", null, line(run.id)), state(shown), el("span", null, spent.filter(Boolean).join(" · ")), tier(verdict), el("span", { class: "grow" }), controls(), cmd(`glovebox show ${run.id} --json`)),
       proof(counts, verdict),
     );
     drawTabs();
@@ -128,13 +128,15 @@ export async function screenOfRun(holder, where, frame) {
     return status === "fail" ? does("Resume", "/resume", "the run goes on") : null;
   }
 
+  // The question stays when the run goes on meanwhile.
   function cancel() {
-    const ask = (event) => {
-      const sure = button("Cancel for good", () => act("cancel", undefined, "canceled").catch((error) => say(error.message)), { id: "cancel-sure" });
-      event.target.replaceWith(sure, button("keep", drawTop));
-      sure.focus();
+    const ask = (isAsked) => () => {
+      asksCancel = isAsked;
+      drawTop();
+      document.getElementById(isAsked ? "cancel-sure" : "cancel")?.focus();
     };
-    return button("Cancel", ask, { "data-key": "cancel" });
+    if (!asksCancel) return button("Cancel", ask(true), { id: "cancel" });
+    return [button("Cancel for good", () => act("cancel", undefined, "canceled").catch((error) => say(error.message)), { id: "cancel-sure" }), button("keep", ask(false), { "data-key": "keep" })];
   }
 
   function drawTabs() {
@@ -174,7 +176,7 @@ export async function screenOfRun(holder, where, frame) {
   if (isOpen) listen();
 
   const go = (rest) => (location.hash = `#/run/${run.id}${rest}`);
-  const stages = () => run.graph.nodes.map((node) => node.id);
+  const stages = () => inOrder(run.graph).map((node) => node.id);
   const keys = {
     g: () => (at.parts[1] ? go("") : document.getElementById("graph")?.focus()),
     e: () => go("/evidence"),
@@ -206,14 +208,14 @@ export async function screenOfRun(holder, where, frame) {
 /** The first thing on each screen of a run: what was proved. */
 function proof(counts, verdict) {
   const refused = verdict.refused.reduce((sum, one) => sum + one.times, 0);
-  const box = (number, shown) => el("li", { class: `state ${number > 0 ? shown.tone : "none"}` }, el("span", { "aria-hidden": "true" }, `${shown.sign} `), `${shown.word} ${number}`);
+  const box = (number, shown, title) => el("li", { class: `state ${number > 0 ? shown.tone : "none"}`, title }, el("span", { "aria-hidden": "true" }, `${shown.sign} `), `${shown.word} ${number}`);
   return el(
     "ul",
     { class: "proof", id: "proof", "aria-label": "what was proved" },
-    box(counts.proved, { sign: "✓", word: "proved", tone: "proved" }),
-    box(counts.reserved, { sign: "!", word: "reserved", tone: "reserved" }),
-    box(counts.claimed, { ...CLAIMED, tone: "plain" }),
-    box(counts.not, { sign: "✕", word: "not proved", tone: "fail" }),
+    box(counts.proved, { sign: "✓", word: "proved", tone: "proved" }, "stages whose last attempt has a receipt that proves its success"),
+    box(counts.reserved, { sign: "!", word: "with reservation", tone: "reserved" }, "stages with a receipt that proves less, for example because the program under test was not isolated"),
+    box(counts.claimed, { ...CLAIMED, tone: "plain" }, "stages that said that they succeeded, without a receipt"),
+    box(counts.not, { sign: "✕", word: "not proved", tone: "fail" }, "stages whose checking command did not pass"),
     refused > 0 ? box(refused, { sign: "⊘", word: "refused", tone: "plain" }) : null,
     verdict.quarantined.length > 0 ? box(verdict.quarantined.length, { sign: "⊟", word: "set aside", tone: "plain" }) : null,
     el("li", { class: "muted" }, count(verdict.journal.records, "record"), " ", record(verdict.run_id, verdict.journal.records), " ", cmd(`glovebox evidence ${verdict.run_id}`)),

@@ -72,11 +72,13 @@ export async function runs(holder, where, frame) {
     for (const run of known.rows.slice(first, last + 1)) summary(run);
   }
 
-  // The summary of a run says what was proved. It is read once for each state of a run that is on the screen.
+  // The summary of a run says why it failed, and what was proved where its row does not. It is read once for each state of a
+  // run that is on the screen.
   async function summary(run) {
     const key = `${run.status} ${run.duration_ms}`;
     const kept = known.verdicts.get(run.id);
-    if (run.status === "unreadable" || kept?.key === key) return;
+    const isEnough = run.status === "unreadable" || (run.proof && run.status !== "fail");
+    if (isEnough || kept?.key === key) return;
     known.verdicts.set(run.id, { key, verdict: kept?.verdict ?? null });
     try {
       known.verdicts.set(run.id, { key, verdict: await get(path`/runs/${run.id}`) });
@@ -91,7 +93,7 @@ export async function runs(holder, where, frame) {
     if (!run) return null;
     const verdict = known.verdicts.get(run.id)?.verdict;
     const gate = known.gates.get(run.id);
-    const counts = verdict ? countsOfVerdict(verdict) : null;
+    const counts = run.proof ?? (verdict ? countsOfVerdict(verdict) : null);
     const shown = runState({ ...run, open_questions: gate ? [gate] : [] }, counts);
     return el(
       "div",

@@ -2,7 +2,8 @@
 
 import { lines, path, post } from "./api.js";
 import { button, cmd, el, empty, panel, problem, record, replace, state, table } from "./dom.js";
-import { stageLink } from "./overview.js";
+import { live } from "./live.js";
+import { inOrder, stageLink } from "./overview.js";
 import { block, bytes, count, digest, duration, line, money, quoted, short } from "./text.js";
 
 /** Maximum length of a text that is shown at once. The rest is shown on demand. */
@@ -13,12 +14,23 @@ export async function stage(holder, run, [node, part = ""]) {
   if (node === undefined) return stages(holder, run);
   const known = run.graph.nodes.find((one) => one.id === node);
   if (!known) return void replace(holder, el("p", null, "This pipeline has no stage ", el("code", null, short(node, 100)), "."));
-  const [head, body] = [el("div", null), el("div", null)];
+  const [head, now, body] = [el("div", null), el("div", null), el("div", null)];
   const makers = { "": scope, conversation, output, attempts };
-  let drawn = "";
+  let [drawn, followed, following] = ["", "", null];
+
+  // Each attempt that runs is followed from its beginning to its end.
+  function follow() {
+    const running = part === "output" ? runningNow(run, node) : "";
+    if (running === followed) return;
+    following?.stop();
+    following = running ? live(run, node) : null;
+    followed = running;
+    replace(now, following?.node);
+  }
 
   async function again() {
     const records = await stageRecords(run, node);
+    follow();
     const key = `${records.length} ${run.states.get(node)?.word}`;
     if (key === drawn) return;
     drawn = key;
@@ -30,14 +42,20 @@ export async function stage(holder, run, [node, part = ""]) {
     }
   }
 
-  replace(holder, head, body);
+  replace(holder, head, now, body);
   await again();
-  return { again };
+  return { again, leave: () => following?.stop() };
+}
+
+/** Returns a key of the attempts of a stage that run now; empty if there is none. */
+function runningNow(run, node) {
+  const running = (run.verdict.branches_now ?? []).filter((branch) => branch.node === node && branch.phase === "running");
+  return running.map((branch) => `${branch.branch} ${branch.visit} ${branch.attempt}`).join();
 }
 
 function stages(holder, run) {
   const again = () => {
-    const rows = run.graph.nodes.map((node) => [el("a", { href: stageLink(run, node.id) }, short(node.id, 80)), state(run.states.get(node.id)), line(node.handler), short(node.label ?? "", 80)]);
+    const rows = inOrder(run.graph).map((node) => [el("a", { href: stageLink(run, node.id) }, short(node.id, 80)), state(run.states.get(node.id)), line(node.handler), short(node.label ?? "", 80)]);
     replace(holder, table(["stage", "state", "kind", "label"], rows));
   };
   again();
@@ -59,7 +77,7 @@ function headOf(run, node, records, part) {
   const facts = [node.handler, event.visit ? `visit ${event.visit}, attempt ${event.ordinal}` : "", event.model ? `model ${event.model.model}` : "", event.turns_used ? count(event.turns_used, "turn") : "", duration(event.duration_ms), money(event.cost, event.is_estimated)];
   const link = ([key, text]) => el("a", { href: stageLink(run, node.id) + (key ? `/${key}` : ""), "aria-current": key === part ? "page" : null }, text);
   return [
-    el("div", { class: "row" }, el("h2", null, short(node.id, 80)), state(run.states.get(node.id)), el("span", { class: "muted" }, facts.filter(Boolean).map(line).join("  ")), last ? record(run.id, last.seq) : null, el("a", { href: `#/run/${run.id}/records?node=${encodeURIComponent(node.id)}` }, "records"), cmd(`glovebox show ${run.id} ${quoted([node.id])}`)),
+    el("div", { class: "row" }, el("h2", null, short(node.id, 80)), state(run.states.get(node.id)), el("span", { class: "muted" }, facts.filter(Boolean).map(line).join(" · ")), last ? record(run.id, last.seq) : null, el("a", { href: `#/run/${run.id}/records?node=${encodeURIComponent(node.id)}` }, "records"), cmd(`glovebox show ${run.id} ${quoted([node.id])}`)),
     el("nav", { class: "tabs", "aria-label": "parts of the stage" }, PARTS.map(link)),
   ];
 }
@@ -132,13 +150,10 @@ async function conversation(run, node) {
 }
 
 async function output(run, node, records) {
-  const isRunning = (run.verdict.branches_now ?? []).some((branch) => branch.node === node.id && branch.phase === "running");
-  const note = isRunning ? el("p", { class: "muted" }, "The output of the attempt that runs now comes with its end.") : null;
-  if (finished(records).length === 0) return [note, isRunning ? null : empty("This stage has not ended yet.")];
+  if (finished(records).length === 0) return [runningNow(run, node.id) ? null : empty("This stage has not ended yet.")];
   const found = await lines(path`/runs/${run.id}/stages/${node.id}/logs`);
   const shown = found.filter((one) => one.bytes > 0).slice(-20).reverse();
   return [
-    note,
     el("p", null, cmd(`glovebox logs ${run.id} ${quoted([node.id])}`)),
     shown.length === 0 ? el("p", { class: "muted" }, "No command of this stage printed anything.") : null,
     ...shown.map((one) => panel(`visit ${one.visit}, attempt ${one.ordinal}, ${line(one.stream)}, ${bytes(one.bytes)}`, long(one.text))),
@@ -162,6 +177,6 @@ async function attempts(run, node) {
   if (own.length === 0) return [empty("This stage was not reached.", `glovebox why ${run.id} ${quoted([node.id])}`)];
   const rows = own.flatMap((task) => task.attempts.map((attempt) => [`${task.visit}.${attempt.ordinal}`, line(attempt.status ?? "not ended"), attempt.failure ? [el("code", null, line(attempt.failure.code)), ` ${short(attempt.failure.reason, 300)}`] : "", (attempt.commands ?? []).map((one) => el("div", null, el("code", null, short(quoted(one.argv), 200)), ` exit ${one.code ?? "–"}`)), record(run.id, attempt.finished_record ?? attempt.started_record)]));
   const blocked = own.map((task) => task.blocked).find(Boolean);
-  return [blocked ? el("p", null, state({ sign: "…", word: "blocked", tone: "held" }), ` ${short(JSON.stringify(blocked), 1000)}`) : null, table(["visit", "ended", "because", "commands", "record"], rows.slice(-200))];
+  return [blocked ? el("p", null, state({ sign: "…", word: "blocked", tone: "held" }), ` ${short(JSON.stringify(blocked), 1000)}`) : null, table(["visit.attempt", "ended", "because", "commands", "record"], rows.slice(-200))];
 }
 

@@ -6,8 +6,8 @@ import { block, digest, line, quoted, short } from "./text.js";
 
 export async function start(holder) {
   const field = (id, more) => el("input", { id, autocomplete: "off", spellcheck: "false", ...more });
-  const [file, budget, steps] = [field("file", { value: "pipeline.dot", required: true }), field("budget", { inputmode: "decimal", placeholder: "no limit" }), field("steps", { inputmode: "numeric", placeholder: "of the pipeline" })];
-  const inputs = el("textarea", { id: "inputs", placeholder: "name=value, one in a line", spellcheck: "false" });
+  const [file, budget, steps] = [field("file", { value: "pipeline.dot", required: true }), field("budget", { inputmode: "decimal", placeholder: "no limit" }), field("steps", { inputmode: "numeric", placeholder: "as the pipeline says" })];
+  const inputs = el("textarea", { id: "inputs", placeholder: "name=value, one per line", spellcheck: "false" });
   const found = el("div", { "aria-live": "polite" });
 
   function submitted(planDigest) {
@@ -58,7 +58,7 @@ export async function start(holder) {
       { submit: plan },
       el("label", { for: "file" }, "Pipeline, a file of the project", file),
       el("label", { for: "inputs" }, "Inputs", inputs),
-      el("div", { class: "row" }, el("label", { for: "budget" }, "Budget in dollars", budget), el("label", { for: "steps" }, "Most steps", steps)),
+      el("div", { class: "row" }, el("label", { for: "budget" }, "Budget in dollars", budget), el("label", { for: "steps" }, "Maximum number of steps", steps)),
       el("div", { class: "row" }, el("button", { class: "first" }, "Check and plan"), button("cmd", () => say(`glovebox plan ${quoted([file.value])}`), { class: "cmd", "aria-label": "show the command" })),
     ),
     found,

@@ -39,14 +39,19 @@ export function lastCommands(evidence) {
   return all.filter((command) => !isLater(last.get(place(command)), order(command)));
 }
 
+// Stages are counted, as in `proof` of `glovebox ls --json`. Of several commands of a stage the weakest counts.
+function counted(commands, claims) {
+  const weakest = new Map();
+  const order = ["not", "reserved", "proved"];
+  for (const [node, kind] of commands.filter(([, kind]) => order.includes(kind))) weakest.set(node, Math.min(order.indexOf(kind), weakest.get(node) ?? 2));
+  const having = (kind) => [...weakest.values()].filter((strength) => order[strength] === kind).length;
+  return { proved: having("proved"), reserved: having("reserved"), claimed: claims.length, not: having("not") };
+}
+
 /** Counts what was proved, from the document of `evidence`. */
 export function proofCounts(evidence) {
-  const counts = { proved: 0, reserved: 0, claimed: evidence.unverified.length, not: 0 };
-  for (const command of lastCommands(evidence)) {
-    const found = kind(command.proof);
-    if (found !== "none") counts[found] += 1;
-  }
-  return counts;
+  const commands = lastCommands(evidence).filter((command) => command.proof !== "not_taken");
+  return counted(commands.map((command) => [command.node, kind(command.proof)]), evidence.unverified);
 }
 
 /** Returns the state of each stage by its name: what its last attempt proved, or what it claimed. */
@@ -71,7 +76,7 @@ function stageState(status, { isProved, tone, isClaim, isAsked, now }) {
   if (now?.phase === "running" || status === "running") return of("▶", "running", "running");
   if (status === "success" || status === "partial_success") {
     if (isProved) return tone === "proved" ? of("✓", "proved", "proved") : of("!", "reserved", "reserved");
-    return isClaim ? CLAIMED : of("~", "passed", "plain");
+    return isClaim ? CLAIMED : of("·", "passed", "plain");
   }
   if (status === "fail") return of("✕", "failed", "fail");
   if (status === "retry") return of("↻", "retry", "reserved");
@@ -119,10 +124,7 @@ function hasQuestion(run) {
 
 /** Returns proof counts from the summary of a run, which has the receipts of each stage's last attempt. */
 export function countsOfVerdict(verdict) {
-  const counts = { proved: 0, reserved: 0, claimed: verdict.unverified.length };
-  for (const receipt of verdict.receipts.filter((receipt) => receipt.verified && !receipt.not_taken)) {
-    const isReserved = (receipt.isolation !== null && receipt.isolation !== "isolated") || (receipt.startup ?? []).length > 0;
-    counts[isReserved ? "reserved" : "proved"] += 1;
-  }
-  return counts;
+  const isReserved = (receipt) => (receipt.isolation !== null && receipt.isolation !== "isolated") || (receipt.startup ?? []).length > 0;
+  const proving = verdict.receipts.filter((receipt) => receipt.verified && !receipt.not_taken);
+  return counted(proving.map((receipt) => [receipt.node, isReserved(receipt) ? "reserved" : "proved"]), verdict.unverified);
 }
