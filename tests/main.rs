@@ -126,6 +126,8 @@ mod runs;
 mod scenarios;
 mod second_chance;
 mod serve;
+mod serve_kills;
+mod serve_rights;
 mod set_aside;
 mod signatures;
 mod soak;

@@ -160,7 +160,10 @@ fn judged(code: u8) -> Workbench {
   judge [shape=octagon, command=\"sh scripts/scenarios/check.sh\", label=open, retry_policy=standard, max_retries=1]
   start -> build -> judge -> done }\n",
     );
-    bench.write("scripts/scenarios/check.sh", &format!("echo {SECRET}\nexit {code}\n"));
+    bench.write(
+        "scripts/scenarios/check.sh",
+        &format!("echo {SECRET}\necho 'hint: plums count as well'\nexit {code}\n"),
+    );
     bench.glovebox(&["run", "pipeline.dot", "--run-id", "r"]);
     bench
 }
@@ -234,6 +237,7 @@ fn nothing_of_a_stage_beside_hold_outs_crosses_but_its_status() {
             SECRET,
             "wicker",
             "withheld",
+            "plums",
             "check.sh",
             "\"attempts\":2",
             "\"attempt\":2",

@@ -58,6 +58,7 @@ fn wait_for(served: &Served, run: &str, state: &str) -> Value {
 fn request(route: &Route) -> (String, Option<Value>) {
     let path = route.path.replace("{id}", "r").replace("{node}", "write").replace("{question}", "gate%231");
     let path = path.replace("{digest}", &format!("blake3:{}", "0".repeat(64))).replace("{file}", "none.js");
+    let path = path.replace("{n}", "1");
     let path = if route.endpoint == Endpoint::Task { "/tasks/r.0.main.write.1".to_owned() } else { path };
     let body = match route.body {
         Body::None => None,
@@ -149,6 +150,7 @@ fn each_answer_is_the_document_of_a_command() {
         ("/runs/r/gates", &["gates", "r", "--json"]),
         ("/gates", &["gates", "--json"]),
         ("/runs/r/diff", &["diff", "r", "--json"]),
+        ("/runs/r/plan", &["plan", "--run", "r", "--json"]),
         ("/runs/r/stages/write", &["show", "r", "write", "--json"]),
         ("/runs/r/stages/write/logs", &["logs", "r", "write", "--json"]),
         ("/runs/r/records", &["attach", "r", "--json", "--all"]),

@@ -88,6 +88,11 @@ impl Served {
         Self { child, host, token, link: started["link"].as_str().unwrap().to_owned() }
     }
 
+    /// Returns the process id of the server.
+    pub(crate) fn process(&self) -> i32 {
+        self.child.id().cast_signed()
+    }
+
     /// Ends the server without a chance to do anything.
     pub(crate) fn kill(mut self) {
         self.child.kill().unwrap();

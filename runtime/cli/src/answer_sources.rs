@@ -21,6 +21,7 @@ use std::fs::{self, File};
 use std::io::{self, Write};
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
 
 /// Maximum number of characters of a person's name.
 const NAME_CHARACTERS_MAX: usize = 100;
@@ -109,7 +110,10 @@ fn put(folder: &Path, name: &str, content: &str, is_first_only: bool) -> io::Res
         Err(error) if error.kind() != io::ErrorKind::AlreadyExists => return Err(error),
         _ => {}
     }
-    let beside = folder.join(format!(".{name}.{}", std::process::id()));
+    // Threads of one process have files of their own: a file that is placed already must not be written again.
+    static PARTS: AtomicU64 = AtomicU64::new(0);
+    let part = PARTS.fetch_add(1, Ordering::Relaxed);
+    let beside = folder.join(format!(".{name}.{}.{part}", std::process::id()));
     let mut file = File::options().write(true).create(true).truncate(true).mode(0o600).open(&beside)?;
     file.write_all(content.as_bytes())?;
     file.sync_all()?;
@@ -126,5 +130,32 @@ fn put(folder: &Path, name: &str, content: &str, is_first_only: bool) -> io::Res
         Ok(()) => Ok(true),
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(false),
         Err(error) => Err(error),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Threads of a server give answers to the same question at the same time.
+    #[test]
+    fn the_answer_that_came_first_stays() {
+        let folder = tempfile::tempdir().unwrap();
+        for round in 0..200 {
+            let (name, barrier) = (format!("answer-{round}.json"), std::sync::Barrier::new(4));
+            let first: Vec<usize> = std::thread::scope(|scope| {
+                let put = |number: usize| {
+                    barrier.wait();
+                    let content = number.to_string().repeat(100);
+                    put(folder.path(), &name, &content, true).unwrap().then_some(number)
+                };
+                let threads: Vec<_> = (0..4).map(|number| scope.spawn(move || put(number))).collect();
+                threads.into_iter().filter_map(|thread| thread.join().unwrap()).collect()
+            });
+            let kept = fs::read_to_string(folder.path().join(&name)).unwrap();
+            assert_eq!(first.len(), 1, "round {round}");
+            assert_eq!(kept, first[0].to_string().repeat(100), "round {round}");
+        }
+        assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 200, "no other file is left");
     }
 }

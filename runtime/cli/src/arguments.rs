@@ -439,6 +439,11 @@ pub struct PlanArguments {
     /// Compare with the plan of another pipeline, or of a run: its pipeline with the current configuration
     #[arg(long, value_name = "FILE|RUN")]
     pub against: Option<String>,
+    /// Show what the plan of this run allowed, as its record has it, and bind nothing
+    #[arg(long, value_name = "RUN", conflicts_with_all = ["file", "workdir", "inputs", "locked", "script", "max_steps",
+        "max_wall_time", "max_parallel", "max_tokens", "max_budget_usd", "stall_timeout_ms", "stall_check_interval_ms",
+        "dangerously_no_sandbox", "against", "deny"])]
+    pub run: Option<RunSelector>,
     /// Exit with 6 if the plan has what RULE names: `run=cargo publish`, `write=.github/`, `read=secrets/`, `reach=*`,
     /// `plugin=*`, `model`, `network-full`, or `widened` for all that `--against` shows as new. Repeatable
     #[arg(long, value_name = "RULE")]

@@ -21,6 +21,7 @@ pub mod retention;
 pub mod review;
 pub mod running_outputs;
 pub mod selection;
+pub mod set_aside;
 pub mod start_at;
 pub mod takeover;
 

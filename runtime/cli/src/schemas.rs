@@ -16,6 +16,7 @@ use crate::commands::holdout::{Status, Verified};
 use crate::commands::logs::OutputLine;
 use crate::commands::ls::RunList;
 use crate::commands::models::{ModelsFile, ModelsTestFile};
+use crate::commands::plan::of_run::RunPlanFile;
 use crate::commands::plugin::outdated::PluginAge;
 use crate::commands::plugin::revocations::ListState;
 use crate::commands::plugin::signature::VerifyFile;
@@ -237,6 +238,7 @@ fn schemas() -> Vec<(&'static str, Schema)> {
         ("show-node", written::<Vec<Record>>()),
         ("statement", written::<Statement<'_>>()),
         ("log-line", written::<LogLine>()),
+        ("run-plan", written::<RunPlanFile>()),
         ("serve", written::<ServeFile>()),
         ("serve-event", written::<NamedEvent>()),
         ("serve-health", written::<Health<'_>>()),

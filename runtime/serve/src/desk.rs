@@ -78,6 +78,10 @@ pub enum Read {
     },
     /// The bytes with this digest, if a record of the run names it.
     Blob(RunId, Digest),
+    /// What the plan of a run allowed, as `plan --run RUN --json`.
+    Plan(RunId),
+    /// The content of the change with this number among those that the run has set aside.
+    SetAside(RunId, u64),
     /// Diagnostics of a pipeline, as `check --format json`.
     Check(Submitted),
     /// The plan of a pipeline, as `plan --json`.

@@ -4,22 +4,26 @@
 //! 30 s is closed, as every other one.
 
 use crate::answer;
-use crate::desk::{FollowOutput, OutputNews, Problem};
-use crate::stream::{PARTS_MAX, PING_EVERY, Parts};
+use crate::desk::{FollowOutput, OutputNews};
+use crate::server::Place;
+use crate::stream::{PARTS_MAX, PING_EVERY, Parts, ended_by};
 use axum::body::{Body, Bytes};
 use axum::http::{Response, StatusCode};
 use std::time::{Duration, Instant};
-use tokio::sync::{OwnedSemaphorePermit, mpsc};
+use tokio::sync::mpsc;
 
 /// How often the output is read.
 const LOOK_EVERY: Duration = Duration::from_millis(250);
 
 /// Returns an answer whose body follows the output of a stage.
-pub(crate) fn answer(follow: Box<dyn FollowOutput>, permit: OwnedSemaphorePermit) -> Response<Body> {
+pub(crate) fn answer(follow: Box<dyn FollowOutput>, place: Place) -> Response<Body> {
     let (parts, body) = mpsc::channel(PARTS_MAX);
+    let last = parts.clone();
     tokio::spawn(async move {
-        let _permit = permit;
-        send(follow, parts).await;
+        if let Some(problem) = place.hold(send(follow, parts)).await {
+            // A client that does not read is closed without it.
+            let _full = last.try_send(ended_by(&problem).into());
+        }
     });
     answer::data(StatusCode::OK, "text/event-stream", Body::from_stream(Parts(body)))
 }
@@ -36,7 +40,7 @@ async fn send(mut follow: Box<dyn FollowOutput>, parts: mpsc::Sender<Bytes>) {
         follow = again;
         let (text, is_over) = match news {
             Ok(news) => (written(&news), news.has_ended),
-            Err(problem) => (failed(&problem), true),
+            Err(problem) => (ended_by(&problem), true),
         };
         let is_silent = text.is_empty();
         if !is_silent || sent.elapsed() >= PING_EVERY {
@@ -62,8 +66,4 @@ fn written(news: &OutputNews) -> String {
         text.push_str("event: end\ndata: {}\n\n");
     }
     text
-}
-
-fn failed(problem: &Problem) -> String {
-    format!("event: end\ndata: {}\n\n", serde_json::to_string(problem).unwrap_or_default())
 }

@@ -212,6 +212,8 @@ fn read(endpoint: Endpoint, parts: &Parts) -> Result<Option<Read>, Problem> {
             limit: limit(parts, RECORDS_MAX)?,
         },
         Endpoint::Blob => Read::Blob(run(parts)?, digest(segment(parts, "digest"))?),
+        Endpoint::Plan => Read::Plan(run(parts)?),
+        Endpoint::Quarantine => Read::SetAside(run(parts)?, position(segment(parts, "n"))?),
         Endpoint::Check => Read::Check(submitted(parts)?),
         Endpoint::PlanOf => Read::PlanOf(submitted(parts)?),
         _ => return Ok(None),
@@ -318,6 +320,12 @@ fn question(text: &str) -> QuestionId {
 
 fn digest(text: &str) -> Result<Digest, Problem> {
     text.parse().map_err(|_| bad("the digest is not `blake3:` and 64 hexadecimal digits"))
+}
+
+fn position(text: &str) -> Result<u64, Problem> {
+    let is_number = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
+    let unknown = || Problem::new(404, "unknown-change", "this is not the number of a change that was set aside");
+    text.parse().ok().filter(|_| is_number).ok_or_else(unknown)
 }
 
 fn drawing(parts: &Parts) -> Result<Drawing, Problem> {

@@ -128,7 +128,7 @@ impl FromIterator<Right> for Rights {
 /// How much of a run a client sees.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Sight {
-    /// Of a stage with hold-outs in reach: its status, and the hints that crossed to builders.
+    /// Of a stage with hold-outs in reach: its status. Hints that crossed to builders are in no answer.
     Builder,
     /// Everything but the output and the conversations of stages with hold-outs in reach.
     Person,

@@ -93,6 +93,8 @@ pub enum Endpoint {
     Logs,
     Output,
     Blob,
+    Plan,
+    Quarantine,
     Pause,
     Resume,
     Fork,
@@ -176,6 +178,10 @@ const fn asking(route: Route, query: &'static [Field]) -> Route {
 
 const fn open(route: Route) -> Route {
     Route { right: None, ..route }
+}
+
+const fn with_holdouts(route: Route) -> Route {
+    Route { right: Some(Right::Withheld), ..route }
 }
 
 const fn for_builders(route: Route) -> Route {
@@ -428,6 +434,20 @@ pub const ROUTES: &[Route] = &[
         "",
         "Returns the bytes with a digest that a record of the run names, as an attachment.",
     ),
+    get(
+        "/runs/{id}/plan",
+        Endpoint::Plan,
+        Document("run-plan"),
+        "glovebox plan --run ID --json",
+        "Returns what the plan of a run allowed, as its record has it.",
+    ),
+    with_holdouts(get(
+        "/runs/{id}/quarantine/{n}",
+        Endpoint::Quarantine,
+        Bytes("text/plain"),
+        "",
+        "Returns the content of a file that a stage wrote outside of its scope, as an attachment. `n` is its `number` in `quarantined` of the summary.",
+    )),
     post(
         "/runs/{id}/pause",
         Endpoint::Pause,

@@ -112,6 +112,7 @@ impl Server {
     ) -> Result<Response<Body>, Problem> {
         // Rights are checked before the body is read: a stranger cannot make the server keep a body.
         let bearer = self.bearer(request.headers())?;
+        let token = token(request.headers()).unwrap_or_default().to_owned();
         let bearer = authorize(route, bearer)?;
         let headers = request.headers().clone();
         let parts = parts(path, request).await?;
@@ -127,14 +128,14 @@ impl Server {
                 let sight = sight(&bearer)?;
                 let after = stream::position(&headers, followed.after)?;
                 let form = Form::of(headers.get(ACCEPT), followed.is_named_by_specification);
-                let permit = self.follower()?;
+                let place = self.place(token, bearer)?;
                 let watched = self.watchers.watch(&followed.run, sight).await?;
-                stream::answer(watched, followed, after, form, permit).await
+                stream::answer(watched, followed, after, form, place).await
             }
             Wanted::Output(run, node) => {
-                let permit = self.follower()?;
+                let place = self.place(token, bearer)?;
                 let follow = self.blocking(move |desk| desk.follow_output(&run, &node)).await?;
-                Ok(output::answer(follow, permit))
+                Ok(output::answer(follow, place))
             }
             Wanted::Read(what) => {
                 let sight = sight(&bearer)?;
@@ -152,11 +153,13 @@ impl Server {
         }
     }
 
-    /// Returns the permit of one client that follows a run.
-    fn follower(&self) -> Result<OwnedSemaphorePermit, Problem> {
-        Arc::clone(&self.followers).try_acquire_owned().map_err(|_| {
+    /// Returns the place of one client that follows a run.
+    fn place(self: &Arc<Self>, token: String, bearer: Option<Bearer>) -> Result<Place, Problem> {
+        let bearer = bearer.ok_or_else(no_token)?;
+        let permit = Arc::clone(&self.followers).try_acquire_owned().map_err(|_| {
             Problem::new(503, "too-many-followers", format!("{FOLLOWERS_MAX} clients follow runs already"))
-        })
+        })?;
+        Ok(Place { server: Arc::clone(self), token, bearer, _permit: permit })
     }
 
     /// Calls a function that may block, on a thread for such functions. At most a few run at the same time.
@@ -175,13 +178,10 @@ impl Server {
 
     /// Returns who sent a request; `None` without a token.
     fn bearer(&self, headers: &HeaderMap) -> Result<Option<Bearer>, Problem> {
-        let mut values = headers.get_all(AUTHORIZATION).iter();
-        let Some(value) = values.next() else { return Ok(None) };
-        let token = value.to_str().ok().and_then(|value| value.strip_prefix("Bearer "));
-        match token.and_then(|token| self.tokens.bearer(token)) {
-            Some(bearer) if values.next().is_none() => Ok(Some(bearer)),
-            _ => Err(Problem::new(401, "unknown-token", "this token is not known")),
+        if !headers.contains_key(AUTHORIZATION) {
+            return Ok(None);
         }
+        token(headers).and_then(|token| self.tokens.bearer(token)).map(Some).ok_or_else(unknown_token)
     }
 
     fn session(&self, code: &str) -> Result<Response<Body>, Problem> {
@@ -193,6 +193,36 @@ impl Server {
         let bytes = serde_json::to_vec_pretty(&session).unwrap_or_default();
         Ok(answer::document(Document { media: Media::Json, bytes }))
     }
+}
+
+/// The place of one client that follows a run. Its stream ends when its token is not accepted any more.
+pub(crate) struct Place {
+    server: Arc<Server>,
+    token: String,
+    bearer: Bearer,
+    _permit: OwnedSemaphorePermit,
+}
+
+impl Place {
+    /// Lets a stream go on until it ends, or until the token of the client is not accepted any more. Returns why it was
+    /// ended.
+    pub(crate) async fn hold(self, stream: impl Future<Output = ()>) -> Option<Problem> {
+        tokio::select! {
+            () = stream => None,
+            () = self.server.tokens.until_changed(&self.token, &self.bearer) => Some(unknown_token()),
+        }
+    }
+}
+
+/// Returns the token of a request. `None` without one, and if there are several.
+fn token(headers: &HeaderMap) -> Option<&str> {
+    let mut values = headers.get_all(AUTHORIZATION).iter();
+    let token = values.next()?.to_str().ok()?.strip_prefix("Bearer ")?;
+    values.next().is_none().then_some(token)
+}
+
+fn unknown_token() -> Problem {
+    Problem::new(401, "unknown-token", "this token is not known")
 }
 
 /// Refuses requests to other hosts and from pages of other sites.

@@ -6,6 +6,7 @@
 use crate::answer;
 use crate::desk::{Follow, Problem, RecordLine};
 use crate::parse::Followed;
+use crate::server::Place;
 use crate::watcher::{After, End, News, Watched, next};
 use axum::body::{Body, Bytes};
 use axum::http::{HeaderMap, HeaderName, HeaderValue, Response, StatusCode};
@@ -14,7 +15,7 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::Duration;
-use tokio::sync::{OwnedSemaphorePermit, mpsc, watch};
+use tokio::sync::{mpsc, watch};
 
 /// Maximum length of one record in a stream, bytes. A longer one is replaced by its number and where to get it.
 pub(crate) const RECORD_BYTES_MAX: usize = 64 << 10;
@@ -62,7 +63,7 @@ pub(crate) async fn answer(
     followed: Followed,
     after: u64,
     form: Form,
-    permit: OwnedSemaphorePermit,
+    place: Place,
 ) -> Result<Response<Body>, Problem> {
     let mut news = watched.news();
     let head = {
@@ -74,13 +75,23 @@ pub(crate) async fn answer(
         return Err(Problem::new(409, "unknown-record", message));
     }
     let (parts, body) = mpsc::channel(PARTS_MAX);
+    let last = parts.clone();
     let follower = Follower { watched, followed, form, position: after, own: None, parts, stated: 0 };
     tokio::spawn(async move {
-        let _permit = permit;
-        follower.run(news).await
+        if let Some(problem) = place.hold(follower.run(news)).await
+            && form != Form::Lines
+        {
+            // A client that does not read is closed without it.
+            let _full = last.try_send(ended_by(&problem).into());
+        }
     });
     let media = if form == Form::Lines { "application/x-ndjson" } else { "text/event-stream" };
     Ok(answer::data(StatusCode::OK, media, Body::from_stream(Parts(body))))
+}
+
+/// Returns the last event of a stream that a problem ended.
+pub(crate) fn ended_by(problem: &Problem) -> String {
+    format!("event: end\ndata: {}\n\n", serde_json::to_string(problem).unwrap_or_default())
 }
 
 /// The body of an answer.
@@ -220,11 +231,14 @@ impl Follower {
     }
 
     async fn send_end(&mut self, end: &End) -> Result<(), Gone> {
-        let data = match end {
-            End::Ended => "{}".to_owned(),
-            End::Failed(problem) => serde_json::to_string(problem).unwrap_or_default(),
+        if self.form == Form::Lines {
+            return Ok(());
+        }
+        let text = match end {
+            End::Ended => "event: end\ndata: {}\n\n".to_owned(),
+            End::Failed(problem) => ended_by(problem),
         };
-        if self.form == Form::Lines { Ok(()) } else { self.send(format!("event: end\ndata: {data}\n\n")).await }
+        self.send(text).await
     }
 
     async fn send(&mut self, text: String) -> Result<(), Gone> {

@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 use std::io;
 use std::sync::{Mutex, PoisonError, RwLock};
 use std::time::{Duration, Instant};
+use tokio::sync::watch;
 
 /// How long a one-time code is valid.
 pub const CODE_VALID: Duration = Duration::from_secs(60);
@@ -62,6 +63,8 @@ pub fn hash(token: &str) -> String {
 pub struct Tokens {
     stored: RwLock<Vec<StoredToken>>,
     sessions: Mutex<Sessions>,
+    /// Told after each change of the accepted tokens.
+    changed: watch::Sender<()>,
 }
 
 #[derive(Debug, Default)]
@@ -82,12 +85,18 @@ struct Code {
 impl Tokens {
     /// Creates the list of accepted tokens.
     pub fn new(stored: Vec<StoredToken>) -> Self {
-        Self { stored: RwLock::new(stored), sessions: Mutex::default() }
+        Self { stored: RwLock::new(stored), ..Self::default() }
     }
 
     /// Replaces the accepted tokens. Sessions of pages go on.
     pub fn replace(&self, stored: Vec<StoredToken>) {
-        *self.stored.write().unwrap_or_else(PoisonError::into_inner) = stored;
+        let mut accepted = self.stored.write().unwrap_or_else(PoisonError::into_inner);
+        if *accepted == stored {
+            return;
+        }
+        *accepted = stored;
+        drop(accepted);
+        self.changed.send_replace(());
     }
 
     /// Returns who has the token; `None` if it is unknown.
@@ -97,6 +106,15 @@ impl Tokens {
         let accepted = self.stored.read().unwrap_or_else(PoisonError::into_inner);
         let found = accepted.iter().find(|stored| stored.blake3 == hash).map(of);
         found.or_else(|| self.sessions().open.iter().find(|stored| stored.blake3 == hash).map(of))
+    }
+
+    /// Waits until the token is not accepted any more, or has another name or other rights.
+    pub async fn until_changed(&self, token: &str, bearer: &Bearer) {
+        let mut changed = self.changed.subscribe();
+        while self.bearer(token).as_ref() == Some(bearer) {
+            // The sender is as old as the tokens, so it is never gone.
+            let _told = changed.changed().await;
+        }
     }
 
     /// Makes a one-time code with which a page begins a session in this name.
@@ -134,6 +152,9 @@ impl Tokens {
             sessions.open.remove(0);
         }
         sessions.open.push(StoredToken { name: name.clone(), rights: rights.clone(), blake3: hash(&token) });
+        drop(sessions);
+        // The oldest session may have ended.
+        self.changed.send_replace(());
         Some((token, Bearer { name, rights }))
     }
 
@@ -177,5 +198,24 @@ mod tests {
         let code = tokens.code("anna", now).unwrap();
         (0..WRONG_CODES_MAX).for_each(|guess| assert!(tokens.begin(&guess.to_string(), now).is_none()));
         assert!(tokens.begin(&code, now).is_none());
+    }
+
+    #[tokio::test]
+    async fn whoever_waits_learns_that_a_token_is_gone_or_has_other_rights() {
+        let with = |rights: &[Right]| {
+            let rights = rights.iter().copied().collect();
+            vec![StoredToken { name: "anna".into(), rights, blake3: hash("t") }]
+        };
+        let tokens = Tokens::new(with(&[Right::View]));
+        let bearer = tokens.bearer("t").unwrap();
+        for now in [Vec::new(), with(&[Right::Builder])] {
+            tokens.replace(with(&[Right::View]));
+            let wait = tokens.until_changed("t", &bearer);
+            tokio::pin!(wait);
+            tokens.replace([with(&[Right::View]), with(&[Right::Apply])].concat());
+            assert!(tokio::time::timeout(Duration::from_millis(20), &mut wait).await.is_err(), "it is still accepted");
+            tokens.replace(now);
+            tokio::time::timeout(Duration::from_secs(10), wait).await.expect("it is not accepted any more");
+        }
     }
 }

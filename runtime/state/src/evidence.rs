@@ -133,8 +133,8 @@ impl RunSummary {
         let now = std::mem::replace(self, past);
         (self.duration_ms, self.model.tokens, self.model.cost) = (now.duration_ms, now.model.tokens, now.model.cost);
         self.model.is_estimated |= now.model.is_estimated;
-        (self.access.refused, self.files.quarantined, self.access.traffic) =
-            (now.access.refused, now.files.quarantined, now.access.traffic);
+        (self.access.refused, self.access.traffic) = (now.access.refused, now.access.traffic);
+        (self.files.quarantined, self.files.quarantined_total) = (now.files.quarantined, now.files.quarantined_total);
     }
 
     /// Adds one record to the summary.

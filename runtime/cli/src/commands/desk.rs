@@ -17,11 +17,12 @@ use crate::arguments::GraphFormat;
 use crate::commands::{
     answer, apply, control, diff, evidence, gates, graph, holdout, logs as outputs, ls, show, steer,
 };
-use crate::commands::{transcript, why};
+use crate::commands::{plan, transcript, why};
 use crate::exit::{Exit, Stop};
 use crate::runs::changes;
 use crate::runs::hidden::Hidden;
 use crate::runs::journal;
+use crate::runs::set_aside;
 use crate::runs::{self, RunFolder};
 use crate::terminal;
 use clap::ValueEnum;
@@ -38,6 +39,7 @@ use program::Program;
 use schemars::JsonSchema;
 use serde::Serialize;
 use std::path::{Path, PathBuf};
+use std::sync::{Mutex, PoisonError};
 
 /// Maximum size of a blob that is sent, bytes.
 const BLOB_BYTES_MAX: u64 = 64 << 20;
@@ -51,6 +53,8 @@ pub struct OwnDesk {
     runs_dir: PathBuf,
     project: PathBuf,
     program: Program,
+    /// Held while changes are written to the project: two writers of the same files would disturb each other.
+    applying: Mutex<()>,
 }
 
 /// The answer to `GET /health`.
@@ -69,7 +73,7 @@ impl OwnDesk {
     /// Creates the desk of a project, whose runs are in `runs_dir`.
     pub fn new(project: PathBuf, runs_dir: PathBuf) -> Result<Self, Stop> {
         let program = Program::new(project.clone(), runs_dir.clone())?;
-        Ok(Self { runs_dir, project, program })
+        Ok(Self { runs_dir, project, program, applying: Mutex::default() })
     }
 
     fn run(&self, id: &RunId) -> Result<RunFolder, Problem> {
@@ -105,6 +109,7 @@ impl OwnDesk {
                 let question = question.as_ref().map(|question| question.as_str());
                 diff::document(&run, question, &[]).and_then(|diff| terminal::json(&diff))
             }
+            Read::Plan(_) => plan::of_run::document(&run).and_then(|plan| terminal::json(&plan)),
             Read::Holdouts(_) => {
                 journal::read_to_show(&run).and_then(|records| holdout::status_document(&run, &records))
             }
@@ -131,13 +136,12 @@ impl OwnDesk {
         }
         let broken = |_| Problem::new(500, "internal", "the document could not be reduced");
         let mut document: serde_json::Value = serde_json::from_str(&text).map_err(broken)?;
-        for gate in document["gates"].as_array_mut().into_iter().flatten() {
+        let mut kept = Vec::new();
+        for gate in document["gates"].as_array_mut().into_iter().flatten().map(serde_json::Value::take) {
             let run = self.run(&RunId::from(gate["run_id"].as_str().unwrap_or_default()))?;
-            let hidden = Hidden::of(&run).map_err(problem)?;
-            if !hidden.is_empty() {
-                sight::remove(gate, &|node| hidden.has(&node.into()), seen);
-            }
+            kept.extend(records::gate(gate, &Hidden::of(&run).map_err(problem)?, seen));
         }
+        document["gates"] = kept.into();
         terminal::json(&document).map_err(problem)
     }
 
@@ -205,6 +209,20 @@ impl OwnDesk {
         Ok(Document { media: Media::Bytes, bytes })
     }
 
+    /// Returns the content of a change that the run has set aside.
+    fn set_aside(&self, id: &RunId, number: u64, seen: Sight) -> Result<Document, Problem> {
+        if seen != Sight::Everything {
+            return Err(Problem::new(403, "no-right", "this token does not have the right `withheld`"));
+        }
+        let run = self.run(id)?;
+        let unknown = |why: &str| Problem::new(404, "unknown-change", why);
+        let change = set_aside::find(&run, number).map_err(problem)?;
+        let change = change.ok_or_else(|| unknown("the run has set aside no change with this number"))?;
+        let content = set_aside::content(&run, &change, BLOB_BYTES_MAX).map_err(problem)?;
+        let bytes = content.ok_or_else(|| unknown("the content of this change is not there, or longer than 64 MiB"))?;
+        Ok(Document { media: Media::Bytes, bytes })
+    }
+
     fn page(&self, id: &RunId, after: u64, limit: usize, seen: Sight) -> Result<Document, Problem> {
         let mut follow = JournalFollow::begin_at(self.run(id)?, seen, after).map_err(problem)?;
         let (mut lines, mut bytes) = (Vec::new(), 0);
@@ -238,6 +256,7 @@ impl OwnDesk {
 
     /// Writes the changes of a run to the project, if the run has not changed since the client saw it.
     fn apply(&self, run: &RunFolder, paths: &[String], head: &Digest) -> Result<String, Problem> {
+        let _one_at_a_time = self.applying.lock().unwrap_or_else(PoisonError::into_inner);
         let now = records::head(run).map_err(problem)?;
         if now != *head {
             let message = format!("run `{}` has another head, {now}; nothing was written", run.id);
@@ -257,7 +276,7 @@ impl Desk for OwnDesk {
             Read::Run(id) | Read::Evidence(id, _) | Read::Why(id, _) | Read::Gates(Some(id)) | Read::Diff(id, _) => {
                 self.about_run(id, what, sight)?
             }
-            Read::Holdouts(id) | Read::Stage(id, _) | Read::Checkpoint(id) | Read::Context(id) => {
+            Read::Holdouts(id) | Read::Stage(id, _) | Read::Checkpoint(id) | Read::Context(id) | Read::Plan(id) => {
                 self.about_run(id, what, sight)?
             }
             Read::Gates(None) => self.all_gates(sight)?,
@@ -273,6 +292,7 @@ impl Desk for OwnDesk {
                 let bytes = diff::patch_bytes(&self.run(id)?, question).map_err(problem)?;
                 return Ok(Document { media: Media::Bytes, bytes });
             }
+            Read::SetAside(id, number) => return self.set_aside(id, *number, sight),
             Read::Blob(id, digest) => return self.blob(id, digest, sight),
             Read::Records { run, after, limit } => return self.page(run, *after, *limit, sight),
             Read::AllLogs { run, node, since, limit } => {

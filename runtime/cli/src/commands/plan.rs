@@ -1,11 +1,14 @@
 //! `glovebox plan`: prints all that a run of a pipeline could read, write, execute and reach. It executes nothing.
 
+pub mod of_run;
+
 use crate::arguments::PlanArguments;
 use crate::commands::plugin::refuse_differences;
 use crate::exit::{CommandResult, Exit, Stop};
 use crate::pipeline_file;
 use crate::plan_diff::{self, Other};
 use crate::prepare;
+use crate::runs::{self, RunSelector};
 use crate::terminal::paint::Paint;
 use crate::terminal::{self, pager, visible};
 use glovebox_host::grants::FileTier;
@@ -28,6 +31,9 @@ use std::collections::BTreeSet;
 
 /// Prints the plan, its difference from another plan, and the reasons for which a run would be refused.
 pub fn plan(arguments: &PlanArguments) -> CommandResult {
+    if let Some(run) = &arguments.run {
+        return plan_of_run(arguments, run);
+    }
     let (rules, host) = (rules(arguments)?, &prepare::component_host());
     let inputs = source::inputs(&arguments.project.inputs);
     let file = pipeline_file::choose(arguments.file.as_deref(), &arguments.project.workdir)?;
@@ -67,6 +73,17 @@ pub fn plan(arguments: &PlanArguments) -> CommandResult {
     widening::refuse(&project, &source.rule_report.rules)?;
     refuse(file.denied.as_deref().unwrap_or_default())?;
     refuse_unlocked(&bound.plan)
+}
+
+/// Prints what the plan of a run allowed.
+fn plan_of_run(arguments: &PlanArguments, run: &RunSelector) -> CommandResult {
+    let plan = of_run::document(&runs::select(&arguments.runs.runs_dir, run)?)?;
+    if arguments.json {
+        terminal::print_json(&plan)?;
+    } else {
+        pager::show(&Paint::stdout().outline(&of_run::render(&plan)));
+    }
+    Ok(Exit::Ok)
 }
 
 /// Returns an error with exit code 7, as `glovebox run` does, if a plugin is not locked or differs from the lock file.

@@ -66,6 +66,7 @@ const PUBLISHED: &[Published] = published! {
     "record": "a line of `progress.ndjson`, of `glovebox run --json` and of `glovebox attach --json`",
     "removed": "`glovebox rm --json` and `glovebox gc --json`",
     "revocations": "`glovebox plugin revoke --list --json`, and the document in a signed list",
+    "run-plan": "`glovebox plan --run RUN --json`",
     "serve": "`glovebox serve --json`",
     "serve-event": "an event of `GET /pipelines/{id}/events` of `glovebox serve`",
     "serve-health": "`GET /health` of `glovebox serve`",

@@ -15,9 +15,10 @@ pub struct Hidden {
 }
 
 impl Hidden {
-    /// Reads the start of a run.
+    /// Reads the start of a run. No other record is read or verified: this is for a caller that has verified the journal to
+    /// make a document, and removes what must not be shown from it.
     pub fn of(run: &RunFolder) -> Result<Self, Stop> {
-        Ok(Self::in_records(&journal::open_to_show(run)?.close().records))
+        Ok(Self::in_records(&journal::read_start(run)?))
     }
 
     /// Returns the stages that the start of a run names.
@@ -26,6 +27,12 @@ impl Hidden {
         let sealed = started.and_then(|started| started.workspace.holdouts.as_ref());
         let reach = sealed.into_iter().flat_map(|sealed| &sealed.reach);
         Self { nodes: reach.map(|node| NodeId::from(node.as_str())).collect(), is_sealed: sealed.is_some() }
+    }
+
+    /// Returns the stages of a run in which these can read hold-outs.
+    #[cfg(test)]
+    pub fn with_reach(nodes: &[&str]) -> Self {
+        Self { nodes: nodes.iter().map(|node| NodeId::from(*node)).collect(), is_sealed: true }
     }
 
     /// Returns true if the stage, or the stage whose verification it is, had hold-outs in reach.

@@ -1,7 +1,7 @@
 //! Opens a run's journal for reading.
 //!
-//! Every function verifies the records that it reads, except [`read_ends`]. A journal that was tampered with ends the
-//! command with exit 11.
+//! Every function verifies the records that it reads, except [`read_ends`] and [`read_start`]. A journal that was tampered
+//! with ends the command with exit 11.
 
 use crate::exit::{Exit, Stop};
 use crate::runs::RunFolder;
@@ -96,6 +96,14 @@ pub fn read_ends(run: &RunFolder, key: Option<&UserKey>) -> Result<(Vec<Record>,
     let ends = reader.ends().map_err(failed)?;
     require_run(run, &ends)?;
     Ok((ends, reader.provenance(key).map_err(failed)?, reader.spent().map_err(failed)?))
+}
+
+/// Reads the first record of a run. The journal is not verified.
+pub fn read_start(run: &RunFolder) -> Result<Vec<Record>, Stop> {
+    let mut ends = open(run)?.ends().map_err(|error| unreadable(run, &error))?;
+    require_run(run, &ends)?;
+    ends.truncate(1);
+    Ok(ends)
 }
 
 /// Reads every record of a run for a command that only shows it. Warns if this user did not start the run.

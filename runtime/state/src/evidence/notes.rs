@@ -42,8 +42,11 @@ impl RunSummary {
         failure: Option<Failure>,
         quarantined: impl IntoIterator<Item = RefusedChange>,
     ) {
-        let set_aside = |RefusedChange { path, reason }| QuarantinedFile { node: node.clone(), path, reason };
-        self.files.quarantined.extend(quarantined.into_iter().map(set_aside));
+        for RefusedChange { path, reason } in quarantined {
+            self.files.quarantined_total += 1;
+            let number = self.files.quarantined_total;
+            self.files.quarantined.push(QuarantinedFile { number, node: node.clone(), path, reason });
+        }
         if let Some(failure) = failure {
             self.end.last_failure = Some((node.to_owned(), failure));
         }

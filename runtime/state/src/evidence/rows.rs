@@ -109,6 +109,8 @@ pub struct RefusedRequest {
 /// A change in the quarantine.
 #[derive(Debug, Clone, Serialize, JsonSchema)]
 pub struct QuarantinedFile {
+    /// Number of the change among all that the run has set aside, from 1. It never changes.
+    pub number: u64,
     /// The node.
     pub node: NodeId,
     /// The path in the workspace.

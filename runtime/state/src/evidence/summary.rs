@@ -211,6 +211,9 @@ pub struct RunFiles {
     /// that wrote it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub ignored: Option<IgnoredFiles>,
+    /// Number of changes that were set aside, with those that a person allowed later.
+    #[serde(skip)]
+    pub(super) quarantined_total: u64,
     /// The last builder that changed files, and the sequence number of the record.
     #[serde(skip)]
     pub(super) changed_last: Option<(u64, NodeId)>,

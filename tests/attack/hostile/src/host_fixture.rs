@@ -64,6 +64,10 @@ struct Listeners {
     unix: UnixListener,
     datagram: UnixDatagram,
     abstract_name: UnixListener,
+    /// Listens where `glovebox serve` listens by default: on a port of the loopback.
+    server: TcpListener,
+    /// Listens as `glovebox serve --socket` does: only the user may open the file.
+    server_socket: UnixListener,
     /// A socket that is bound but does not listen, so that the kernel assigns its port to no other process.
     _free: OwnedFd,
     port: u16,
@@ -233,11 +237,12 @@ fn write_program(hostile: &Path, program: &[u8]) -> io::Result<()> {
     fs::set_permissions(hostile, fs::Permissions::from_mode(0o755))
 }
 
-/// Creates the files that Glovebox keeps for its user: the user's key, and another run with hold-outs, withheld answers
-/// and a journal.
+/// Creates the files that Glovebox keeps for its user: the user's key, the owner's token of the server, and another run
+/// with hold-outs, withheld answers and a journal.
 fn runs(outside: &Path, canary: &Canary) -> io::Result<()> {
     for file in [
         "state/run.key",
+        "state/serve/owner.token",
         "runs/other/journal.sqlite",
         "runs/other/judge/withheld.json",
         "runs/other/holdouts/files/scenarios/answer.sh",
@@ -246,7 +251,7 @@ fn runs(outside: &Path, canary: &Canary) -> io::Result<()> {
         fs::create_dir_all(file.parent().unwrap_or(outside))?;
         fs::write(file, canary)?;
     }
-    Ok(())
+    fs::set_permissions(outside.join("state/serve/owner.token"), fs::Permissions::from_mode(0o600))
 }
 
 /// Creates the workspace: files in the write scope, files outside of it, a hidden file, and a file with the name of a
@@ -312,6 +317,10 @@ fn words(folders: &Folders, listeners: &Listeners, victim: &VictimReport) -> BTr
         ("attacker", attacker.to_string_lossy().into_owned()),
         ("run_key", path("outside/state/run.key")),
         ("runs", path("outside/runs")),
+        ("server", address(&listeners.server)),
+        ("server_folder", path("outside/state/serve")),
+        ("server_socket", path("outside/server.socket")),
+        ("server_token", path("outside/state/serve/owner.token")),
         ("socket", path("outside/socket")),
         ("datagram", path("outside/datagram")),
         ("holdout_name", "holdout-canary".to_owned()),
@@ -373,18 +382,23 @@ impl Listeners {
             unix: UnixListener::bind(folder.join("outside/socket"))?,
             datagram: UnixDatagram::bind(folder.join("outside/datagram"))?,
             abstract_name: UnixListener::bind_addr(&UnixAddress::from_abstract_name(mark.as_str())?)?,
+            server: TcpListener::bind("127.0.0.1:0")?,
+            server_socket: UnixListener::bind(folder.join("outside/server.socket"))?,
             _free: free,
             port,
         };
         for file in ["outside/socket", "outside/datagram"] {
             fs::set_permissions(folder.join(file), fs::Permissions::from_mode(0o777))?;
         }
+        fs::set_permissions(folder.join("outside/server.socket"), fs::Permissions::from_mode(0o600))?;
         all.tcp.set_nonblocking(true)?;
         all.tcp6.iter().try_for_each(|listener| listener.set_nonblocking(true))?;
         all.udp.set_nonblocking(true)?;
         all.unix.set_nonblocking(true)?;
         all.datagram.set_nonblocking(true)?;
         all.abstract_name.set_nonblocking(true)?;
+        all.server.set_nonblocking(true)?;
+        all.server_socket.set_nonblocking(true)?;
         Ok(all)
     }
 
@@ -398,6 +412,8 @@ impl Listeners {
             ("the Unix socket", self.unix.accept().is_ok()),
             ("the Unix datagram socket", self.datagram.recv(&mut buffer).is_ok()),
             ("the abstract socket", self.abstract_name.accept().is_ok()),
+            ("the server's port", self.server.accept().is_ok()),
+            ("the server's socket", self.server_socket.accept().is_ok()),
         ];
         came.into_iter().filter(|(_, came)| *came).map(|(name, _)| format!("{name} was reached")).collect()
     }

@@ -204,6 +204,22 @@ fn listeners_notice_who_comes() {
 }
 
 #[test]
+fn the_server_is_reached_without_a_sandbox() {
+    check(
+        &[
+            "server-port",
+            "server-socket",
+            "server-token",
+            "server-token-by-root",
+            "server-token-by-link",
+            "server-token-folder",
+        ],
+        Verdict::Through,
+    );
+    check(&["server-token-replace"], Verdict::Through);
+}
+
+#[test]
 fn what_must_work_works_without_a_sandbox() {
     check(
         &["loopback", "unix-server", "pty", "threads", "fork", "temp-file", "devices-work", "proc-self", "machine"],

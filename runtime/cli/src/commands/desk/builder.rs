@@ -192,9 +192,15 @@ fn evidence(document: &Fields, hidden: &Hidden) -> Fields {
 
 fn gates(document: &Fields, hidden: &Hidden) -> Fields {
     let mut seen = only(document, &["schema_version", "answered"]);
-    let gates = items(document, "gates").filter(|gate| !is_hidden(gate, hidden)).filter_map(Value::as_object);
-    seen.insert("gates".to_owned(), gates.map(|gate| Value::Object(only(gate, QUESTION))).collect());
+    seen.insert("gates".to_owned(), items(document, "gates").filter_map(|gate| of_gate(gate, hidden)).collect());
     seen
+}
+
+/// Returns a question of a run with hold-outs as builders may see it: without what was checked and changed before it. `None`
+/// if a stage with hold-outs in reach asks.
+pub(super) fn of_gate(gate: &Value, hidden: &Hidden) -> Option<Value> {
+    let fields = gate.as_object().filter(|_| !is_hidden(gate, hidden))?;
+    Some(Value::Object(only(fields, QUESTION)))
 }
 
 /// Adds why a run failed. Of a stage with hold-outs in reach, and if no stage is named, only the class and the code.

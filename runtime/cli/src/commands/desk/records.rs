@@ -1,5 +1,6 @@
 //! Records as lines, and what of them a client may see.
 
+use super::builder;
 use super::sight;
 use crate::exit::{Exit, Stop};
 use crate::runs::RunFolder;
@@ -23,6 +24,17 @@ pub(super) fn remove(hidden: &Hidden, text: &str, seen: Sight) -> Result<String,
     let mut value: Value = serde_json::from_str(text).map_err(broken)?;
     sight::remove(&mut value, &|node| hidden.has(&node.into()), seen);
     terminal::json(&value).map_err(super::problem::problem)
+}
+
+/// Returns an open question of any run, without what a client with this sight may not see. `None` if it sees nothing of it.
+pub(super) fn gate(mut gate: Value, hidden: &Hidden, seen: Sight) -> Option<Value> {
+    if seen == Sight::Builder && hidden.is_sealed() {
+        return builder::of_gate(&gate, hidden);
+    }
+    if !hidden.is_empty() {
+        sight::remove(&mut gate, &|node| hidden.has(&node.into()), seen);
+    }
+    Some(gate)
 }
 
 /// Returns a record as a line, with the events that it stands for.
@@ -72,4 +84,28 @@ pub(super) fn head(run: &RunFolder) -> Result<Digest, Stop> {
     let read = journal.read(last..=last, &mut |record: &Record| head = record.hash);
     read.map_err(|error| journal::unreadable(run, &error))?;
     Ok(head)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn a_question_of_a_run_with_a_judge_shows_builders_the_question_alone() {
+        let gate = json!({
+            "run_id": "r", "node": "gate", "question": "gate#1", "text": "Ship?", "choices": [],
+            "review": { "checked": [{ "node": "judge", "notes": "secret", "exit": 3 }] },
+        });
+        let asked = json!({ "run_id": "r", "node": "gate", "question": "gate#1", "text": "Ship?", "choices": [] });
+        let judged = Hidden::with_reach(&["judge"]);
+        assert_eq!(super::gate(gate.clone(), &judged, Sight::Builder), Some(asked));
+        let seen = super::gate(gate.clone(), &judged, Sight::Person).unwrap();
+        assert!(!seen.to_string().contains("secret") && seen["review"]["checked"][0]["exit"] == 3, "{seen}");
+        // A question of the judge itself is none that builders see.
+        let own = json!({ "run_id": "r", "node": "judge", "question": "judge#1", "text": "secret" });
+        assert_eq!(super::gate(own, &judged, Sight::Builder), None);
+        // Without hold-outs there is nothing to hide.
+        assert_eq!(super::gate(gate.clone(), &Hidden::default(), Sight::Builder), Some(gate));
+    }
 }

@@ -157,6 +157,7 @@ struct Refused {
 #[derive(Debug, Deserialize)]
 #[expect(dead_code, reason = "the fields are read only to require that they are present")]
 struct Quarantined {
+    number: u64,
     node: NodeId,
     path: String,
     reason: String,

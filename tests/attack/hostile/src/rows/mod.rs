@@ -13,6 +13,7 @@ mod processes;
 mod repositories;
 mod resources;
 mod runs;
+mod server;
 mod shell;
 mod subject;
 mod workspace;
@@ -21,9 +22,10 @@ use crate::row::Row;
 
 /// Returns all rows.
 pub fn all() -> Vec<Row> {
-    let tables: [&[Row]; 13] = [
+    let tables: [&[Row]; 14] = [
         files::ROWS,
         runs::ROWS,
+        server::ROWS,
         workspace::ROWS,
         names::ROWS,
         repositories::ROWS,
