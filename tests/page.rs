@@ -271,18 +271,24 @@ fn every_screen_can_be_used_narrow_dark_and_without_colours() {
     for place in &places {
         browser.go(place);
         browser.wait("document.querySelector('#main h1, #main h2') && !document.querySelector('#main').innerText.includes('loading')");
-        for (width, scheme) in [(1280, "light"), (360, "dark"), (320, "light")] {
-            browser.screen(width, 900);
-            browser.prefer(&[("prefers-color-scheme", scheme)]);
-            let audit = browser.run(include_str!("page/audit.js"));
-            assert_eq!(audit, json!([]), "{place} at {width}, {scheme}");
-        }
-        browser.screen(1280, 900);
+        is_usable(&browser, place);
     }
     browser.prefer(&[("forced-colors", "active")]);
     browser.go("#/run/r");
     browser.wait("document.querySelector('#proof')");
     browser.is_quiet();
+}
+
+/// Checks the screen in two themes, on a desk, on a phone, and at 400 %.
+#[track_caller]
+fn is_usable(browser: &Browser, place: &str) {
+    for (width, scheme) in [(1280, "light"), (360, "dark"), (320, "light")] {
+        browser.screen(width, 900);
+        browser.prefer(&[("prefers-color-scheme", scheme)]);
+        let audit = browser.run(include_str!("page/audit.js"));
+        assert_eq!(audit, json!([]), "{place} at {width}, {scheme}");
+    }
+    browser.screen(1280, 900);
 }
 
 #[test]
@@ -409,7 +415,7 @@ fn each_screen_shows_what_it_is_for() {
         ("failure", "#/run/broken", "", "all of its output"),
         ("evidence", "#/run/fix/evidence", "", "subject not isolated"),
         ("gate", "#/run/release/gates", "", "Ship it"),
-        ("changes", "#/run/release/changes", "show as text", "src/new.txt"),
+        ("changes", "#/run/release/changes", "show the patch of all 2 files", "src/new.txt"),
         ("holdouts", "#/run/fix/holdouts", "", "2 verdicts"),
         ("records", "#/run/fix/records", "", "stage.finished"),
         ("new-run", "#/new", "Check and plan", "Pipeline"),
@@ -423,6 +429,7 @@ fn each_screen_shows_what_it_is_for() {
             browser.press(press);
             browser.wait("document.querySelector('#main pre, #start')");
         }
+        is_usable(&browser, place);
         if std::env::var_os("GLOVEBOX_PAGE_PICTURES").is_some() {
             pictures(&browser, name);
         }

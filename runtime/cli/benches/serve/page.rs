@@ -40,9 +40,14 @@ pub(crate) fn measure(project: &Path, run: &str) {
     records(project);
     let served = Served::start(project);
     let Some(browser) = Browser::start("the page in a browser", 1280) else { return };
+    browser.open("about:blank");
+    let empty = tab_megabytes(browser.driver.id());
     browser.open(&format!("http://{}/", served.host));
     let session = json!({ "token": served.token, "name": "owner", "rights": null }).to_string();
     browser.run(&format!("sessionStorage.setItem('glovebox-token', {})", json!(session)));
+    browser.reload();
+    browser.sees("Runs");
+    browser.wait("document.querySelector('.list .item')");
     let script = json!({ "source": NOTES });
     browser.own("goog/cdp/execute", json!({ "cmd": "Page.addScriptToEvaluateOnNewDocument", "params": script }));
     let (paints, usable) = opened(&browser, &format!("#/run/{run}"));
@@ -58,6 +63,7 @@ pub(crate) fn measure(project: &Path, run: &str) {
     let rows = scrolled.iter().filter_map(|one| one[1].as_f64()).fold(0.0, f64::max);
     table::count("page: most rows that existed", rows, "rows");
     table::against("page: memory of the tab", tab_megabytes(browser.driver.id()), 200.0, "MiB, target: or less");
+    table::count("page: memory of an empty tab", empty, "MiB");
 }
 
 /// Loads a place of the page several times. Returns the times of the first paint, and those at which something was shown.

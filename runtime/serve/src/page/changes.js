@@ -40,7 +40,7 @@ function draw(run, diff, said, question) {
     el("div", { class: "row" }, el("h2", null, facts.filter(Boolean).join(", ")), record(run.id, verdict.journal.records), cmd(`glovebox diff ${run.id}`), el("span", { class: "grow" }), question ? null : applying(run, diff, said)),
     diff.files.length === 0 ? empty("The run changed no file.", `glovebox diff ${run.id}`) : fileTable(run, diff.files, question),
     ...(diff.new_configuration ?? []).map((one) => el("p", null, state({ sign: "!", word: "settings", tone: "reserved" }), " ", el("code", null, short(one.path, 300)), one.reader ? `: ${line(one.reader)} takes settings or code from it` : ": programs take settings or code from it")),
-    verdict.quarantined.length ? panel("Set aside", table(["path", "stage", "because"], verdict.quarantined.map((one) => [el("code", null, short(one.path, 300)), el("a", { href: stageLink(run, one.node) }, line(one.node)), short(one.reason, 500)]))) : null,
+    verdict.quarantined.length ? panel("Set aside", el("p", { class: "muted" }, "What stages wrote outside of their scope. The run keeps it in its quarantine; it is not applied."), table(["path", "stage", "because"], verdict.quarantined.map((one) => [el("code", null, short(one.path, 300)), el("a", { href: stageLink(run, one.node) }, line(one.node)), short(one.reason, 500)]))) : null,
   ];
 }
 

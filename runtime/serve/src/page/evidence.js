@@ -61,7 +61,7 @@ function details(run, { evidence, stdout, stderr, tree, layers }) {
       fact("command", el("code", null, short(quoted(evidence.argv), 4000))),
       evidence.program ? fact("program", el("code", null, short(evidence.program.path, 300)), " ", el("code", null, digest(evidence.program.digest))) : null,
       fact("in", evidence.cwd ? el("code", null, line(evidence.cwd)) : "the workspace", ", files ", el("code", null, digest(tree))),
-      fact("walls", line((layers ?? []).join(", ")) || "none"),
+      fact("sandbox", line((layers ?? []).join(", ")) || "none"),
       (evidence.degradations ?? []).length ? fact("weaker", line(evidence.degradations.join(", "))) : null,
       evidence.no_proof ? fact("proves nothing", line(evidence.no_proof)) : null,
       evidence.over ? fact("ended by", line(evidence.over)) : null,

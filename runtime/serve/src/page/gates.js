@@ -110,7 +110,7 @@ function answering(run, gate, typed, said) {
     }
   };
   const choices = gate.choices.map((choice) =>
-    el("div", { class: "panel" }, button(short(choice.label || choice.key, 200), () => give(choice.key || choice.label, field.value), { class: "choice first" }), ` → ${line(choice.to)}`, choice.declines ? " (the gate fails)" : "", choice.key === gate.default?.key ? " (default)" : "", allows(choice, gate.review)),
+    el("div", { class: "panel" }, button(short(choice.label || choice.key, 200), () => give(choice.key || choice.label, field.value), { class: "choice first" }), ` leads to ${line(choice.to)}`, choice.declines ? " (the gate fails)" : "", choice.key === gate.default?.key ? " (default)" : "", allows(choice, gate.review)),
   );
   return el(
     "div",

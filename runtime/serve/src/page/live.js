@@ -53,14 +53,14 @@ export function live(run, node) {
       shown.replaceChildren();
       [kept, stream, isAtStart] = [0, "stdout", true];
     }
-    const texts = { live: "The stage runs. What it prints appears here; receipts and the whole output come when it has ended. ", behind: "The server does not answer. The output goes on when it does. ", closed: "No process drives the run. " };
+    const texts = { live: "What the stage prints appears here. Its receipts come when it has ended. ", behind: "The server does not answer. The output goes on when it does. ", closed: "No process drives the run. " };
     if (!isRefused) replace(said, texts[word], cmd(command));
   }
 
   function refused(error) {
     isRefused = true;
     const isBeside = error.problem?.code === "beside-holdouts";
-    replace(said, isBeside ? "This stage can read hold-outs. What it prints could show them, so nobody can follow it while it runs. Its verdict comes when it has ended." : problem(error));
+    replace(said, isBeside ? "This stage can read hold-outs. What it prints could show them, so nobody can follow it while it runs." : problem(error));
   }
 
   const stop = follow(`/runs/${encodeURIComponent(run.id)}/stages/${encodeURIComponent(node)}/output`, 0, { event, state, refused });

@@ -57,7 +57,7 @@ function causes(run, why) {
   }
   for (const branch of (verdict.branches_now ?? []).filter((branch) => branch.node)) {
     parts.push(
-      el("p", null, "now: ", el("a", { href: stageLink(run, branch.node) }, line(branch.node)), `, visit ${branch.visit}, attempt ${branch.attempt}, since ${time(branch.since)}`, branch.waits_for ? `, waits for ${line(branch.waits_for)}${branch.due_at ? ` until ${time(branch.due_at)}` : ""}` : ""),
+      el("p", null, "now: ", el("a", { href: stageLink(run, branch.node) }, line(branch.node)), `, visit ${branch.visit}, attempt ${branch.attempt}, since ${time(branch.since)}`, branch.waits_for ? `, waits for ${line(branch.waits_for)}${branch.due_at ? ` until ${time(branch.due_at)}` : ""}` : "", branch.phase === "running" ? [": ", el("a", { href: `${stageLink(run, branch.node)}/output` }, "what it prints")] : null),
     );
   }
   if (verdict.status === "success") parts.push(el("p", null, "The run reached its end.", verdict.unverified.length > 0 ? " What only stages claimed is not proved." : ""));
@@ -162,9 +162,5 @@ export function inOrder({ layout, nodes }) {
 
 export function stageLink(run, node) {
   return `#/run/${run.id}/stage/${encodeURIComponent(node)}`;
-}
-
-export function openStage(run, node) {
-  location.hash = stageLink(run, node);
 }
 

@@ -9,12 +9,13 @@ import { block, digest, line, short, time } from "./text.js";
 const PAGE = 200;
 /** Maximum number of pages that are kept. */
 const PAGES_MAX = 30;
+const STAYS_MS = 60;
 
 export async function records(holder, run, [wanted], query) {
   const kinds = { kind: query.get("kind") ?? "", node: query.get("node") ?? "" };
   const isFiltered = Boolean(kinds.kind || kinds.node);
   const [pages, loading, found] = [new Map(), new Set(), []];
-  let [stop, isOpen] = [null, true];
+  let [stop, isOpen, timer, readAt] = [null, true, 0, -STAYS_MS];
   const detail = el("div", { id: "record" });
   const rows = list({ label: "records", height: 28, row, need, open: (index) => (location.hash = `#/run/${run.id}/records/${numberAt(index)}${location.hash.includes("?") ? `?${location.hash.split("?")[1]}` : ""}`) });
 
@@ -26,9 +27,16 @@ export async function records(holder, run, [wanted], query) {
     return isFiltered ? found[index] : pages.get(Math.floor(index / PAGE))?.get(index + 1);
   }
 
+  // A list that scrolls fast passes many pages. Only those where it stays for a moment are read.
   function need(first, last) {
     if (isFiltered) return;
-    for (let page = Math.floor(Math.max(first, 0) / PAGE); page <= Math.floor(Math.max(last, 0) / PAGE); page += 1) load(page);
+    clearTimeout(timer);
+    const read = () => {
+      readAt = performance.now();
+      for (let page = Math.floor(Math.max(first, 0) / PAGE); page <= Math.floor(Math.max(last, 0) / PAGE); page += 1) load(page);
+    };
+    if (performance.now() - readAt > STAYS_MS) read();
+    else timer = setTimeout(read, STAYS_MS);
   }
 
   // A page of 200 records is at most 1 MiB, so several requests can be needed.
@@ -119,6 +127,7 @@ export async function records(holder, run, [wanted], query) {
     },
     leave() {
       isOpen = false;
+      clearTimeout(timer);
       stop?.();
     },
   };

@@ -19,7 +19,7 @@ export async function runs(holder, where, frame) {
   const rows = list({ label: "runs", height: isNarrow ? 76 : 40, row: rowOf, need, open: (index) => (location.hash = `#/run/${known.rows[index].id}`) });
   const filter = el("input", { id: "filter", type: "search", placeholder: "filter by pipeline", "aria-label": "filter by pipeline", value: wanted.pipeline, change: () => go(wanted.state, filter.value) });
   const chips = el("div", { class: "row", role: "group", "aria-label": "state" });
-  const notes = el("div", null);
+  const notes = el("div", null, el("p", { class: "muted" }, "loading…"));
 
   function go(state, pipeline) {
     const query = new URLSearchParams();
@@ -41,9 +41,8 @@ export async function runs(holder, where, frame) {
   }
 
   async function refresh() {
-    const gates = await get("/gates");
-    known.gates = new Map(gates.gates.map((gate) => [gate.run_id, gate]));
-    const found = (await get(query())).runs;
+    const [{ gates }, { runs: found }] = await Promise.all([get("/gates"), get(query())]);
+    known.gates = new Map(gates.map((gate) => [gate.run_id, gate]));
     const oldest = found.at(-1)?.id;
     const at = known.rows.findIndex((run) => run.id === oldest);
     const older = at >= 0 ? known.rows.slice(at + 1) : [];
@@ -141,6 +140,7 @@ export async function runs(holder, where, frame) {
     notes,
     rows.node,
   );
+  rows.node.hidden = true;
   await refresh();
   frame.connection("live");
   timer = setTimeout(again, AGAIN_MS);
