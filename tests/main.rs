@@ -75,6 +75,7 @@ mod kept;
 mod large_values;
 mod lineage;
 mod live_output;
+mod live_turns;
 mod liveness;
 mod lost_sandbox;
 mod mcp;

@@ -5,6 +5,7 @@ use crate::serve::client::{Reply, Served, events};
 use crate::workbench::Workbench;
 use glovebox_serve::right::Right;
 use serde_json::{Value, json};
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
@@ -130,21 +131,39 @@ fn the_plan_of_a_run_is_the_last_one() {
     assert!(has(&after) && !has(&before), "{after}");
 }
 
-#[test]
-fn what_was_set_aside_is_an_attachment_for_whoever_may_see_all() {
-    let bench = Workbench::with_pipeline(
-        "digraph g { start; exit
+/// A run whose stage wrote outside of its scope, and a server for it.
+struct Aside {
+    bench: Workbench,
+    served: Served,
+    /// The numbers of the changes that were set aside, by path.
+    numbers: BTreeMap<String, String>,
+}
+
+impl Aside {
+    fn new() -> Self {
+        let bench = Workbench::with_pipeline(
+            "digraph g { start; exit
   write [shape=parallelogram, tool_command=\"mkdir evil; echo '<script>' > evil/a.html; echo two > evil/b.txt; ln -s a.html evil/link\", allowed_write_paths=\"out/\"]
   start -> write -> exit }\n",
-    );
-    bench.glovebox(&["run", "pipeline.dot", "--run-id", "r"]).ends(6);
-    let served = Served::with(&bench, &[("view", &[Right::View]), ("all", &[Right::Withheld])]);
-    let listed = served.as_client("view", "GET /runs/r", None).json()["quarantined"].clone();
-    let listed = listed.as_array().unwrap();
-    let number = |path: &str| listed.iter().find(|one| one["path"] == path).unwrap()["number"].as_u64().unwrap();
-    let get = |name: &str, number: &str| served.as_client(name, &format!("GET /runs/r/quarantine/{number}"), None);
+        );
+        bench.glovebox(&["run", "pipeline.dot", "--run-id", "r"]).ends(6);
+        let served = Served::with(&bench, &[("view", &[Right::View]), ("all", &[Right::Withheld])]);
+        let listed = served.as_client("view", "GET /runs/r", None).json()["quarantined"].clone();
+        let number = |one: &Value| (one["path"].as_str().unwrap().to_owned(), one["number"].to_string());
+        let numbers = listed.as_array().unwrap().iter().map(number).collect();
+        Self { bench, served, numbers }
+    }
+
+    fn get(&self, name: &str, number: &str) -> Reply {
+        self.served.as_client(name, &format!("GET /runs/r/quarantine/{number}"), None)
+    }
+}
+
+#[test]
+fn what_was_set_aside_is_an_attachment_for_whoever_may_see_all() {
+    let aside = Aside::new();
     for (path, text) in [("evil/a.html", "<script>\n"), ("evil/b.txt", "two\n")] {
-        let reply = get("all", &number(path).to_string());
+        let reply = aside.get("all", &aside.numbers[path]);
         assert_eq!(reply.is(200).body, text);
         let head = reply.head.to_ascii_lowercase();
         for line in [
@@ -156,51 +175,49 @@ fn what_was_set_aside_is_an_attachment_for_whoever_may_see_all() {
             assert!(head.contains(line), "{line}: {head}");
         }
     }
-    let refused = get("view", &number("evil/b.txt").to_string());
+    let refused = aside.get("view", &aside.numbers["evil/b.txt"]);
     assert!(refused.is(403).json()["message"].as_str().unwrap().contains("`withheld`"), "{refused:?}");
-    // A link has no content, and there is no such number.
-    get("all", &number("evil/link").to_string()).is(404);
-    let beyond = (listed.len() + 1).to_string();
-    for wrong in [
-        "0",
-        "-1",
-        "+1",
-        "01x",
-        "",
-        "1%2f..",
-        "..%2f..%2freport.json",
-        &beyond,
-        "18446744073709551615",
-        "18446744073709551616",
-    ] {
-        get("all", wrong).is(404);
+    // A link has no content, and there are no such numbers.
+    aside.get("all", &aside.numbers["evil/link"]).is(404);
+    let beyond = (aside.numbers.len() + 1).to_string();
+    let odd =
+        ["0", "-1", "+1", "01x", "", "1%2f..", "..%2f..%2freport.json", "18446744073709551615", "18446744073709551616"];
+    for wrong in odd.into_iter().chain([beyond.as_str()]) {
+        aside.get("all", wrong).is(404);
     }
-    // The report of the folder leads nowhere else.
-    std::fs::write(bench.outside().join("outside.txt"), SECRET).unwrap();
-    let quarantine = bench.run_folder("r").join("quarantine");
+}
+
+/// The folder of a run may come from elsewhere, with a report that names other files.
+#[test]
+fn what_was_set_aside_leads_to_no_other_file() {
+    let aside = Aside::new();
+    let outside = aside.bench.outside().join("outside.txt");
+    std::fs::write(&outside, SECRET).unwrap();
+    let quarantine = aside.bench.run_folder("r").join("quarantine");
     let folder = std::fs::read_dir(quarantine).unwrap().next().unwrap().unwrap().path();
     let report = std::fs::read_to_string(folder.join("report.json")).unwrap();
     let stored: Value = serde_json::from_str(&report).unwrap();
     let stored = stored["kept"].as_array().unwrap().iter().find(|kept| kept["path"] == "evil/b.txt").unwrap();
     let stored = stored["stored_as"].as_str().unwrap().to_owned();
-    let outside = bench.outside().join("outside.txt");
-    for other in [
+    let number = &aside.numbers["evil/b.txt"];
+    let others = [
         "../../../../../../outside.txt",
         outside.to_str().unwrap(),
         "../../journal.sqlite",
         "..",
         "report.json/",
         "none",
-    ] {
+    ];
+    for other in others {
         std::fs::write(folder.join("report.json"), report.replace(&stored, other)).unwrap();
-        let reply = get("all", &number("evil/b.txt").to_string());
+        let reply = aside.get("all", number);
         assert!(reply.is(404).body.contains("unknown-change"), "{other}: {reply:?}");
     }
     std::fs::write(folder.join("report.json"), &report).unwrap();
+    aside.get("all", number).is(200);
     std::fs::remove_file(folder.join(&stored)).unwrap();
     std::os::unix::fs::symlink(&outside, folder.join(&stored)).unwrap();
-    get("all", &number("evil/b.txt").to_string()).is(404);
-    get("all", &number("evil/a.html").to_string()).is(200);
+    aside.get("all", number).is(404);
 }
 
 #[test]

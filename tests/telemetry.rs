@@ -1,12 +1,15 @@
 //! `glovebox export --otlp` with the real binary: the same trace again, to a file and to a collector, and nothing that a
 //! stage wrote.
 
+use crate::serve::client::Served;
 use crate::workbench::Workbench;
-use serde_json::Value;
+use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{TcpListener, TcpStream};
+use std::sync::mpsc::Receiver;
 use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
 
 /// A line of the hold-outs.
 const SECRET: &str = "forty-two apples in a wicker basket";
@@ -119,8 +122,17 @@ fn no_text_of_a_stage_and_nothing_beside_hold_outs_is_exported() {
     );
 }
 
-/// A collector on this machine that answers every request with `status`, and returns the paths and bodies.
-fn collector(status: u16) -> (String, JoinHandle<Vec<(String, String)>>) {
+/// A request to a collector.
+#[derive(Debug)]
+struct Got {
+    path: String,
+    /// The lines of the head after the first, in lower case.
+    head: Vec<String>,
+    body: String,
+}
+
+/// A collector on this machine that answers every request with `status`, and returns the requests.
+fn collector(status: u16) -> (String, JoinHandle<Vec<Got>>) {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = format!("http://{}", listener.local_addr().unwrap());
     let expected = if status == 200 { 2 } else { 1 };
@@ -129,9 +141,18 @@ fn collector(status: u16) -> (String, JoinHandle<Vec<(String, String)>>) {
     (address, served)
 }
 
-fn answer(mut stream: &TcpStream, status: u16) -> (String, String) {
+/// A collector that answers 200 to every request, and passes each on.
+fn endless(address: &str) -> (String, Receiver<Got>) {
+    let listener = TcpListener::bind(address).unwrap();
+    let address = format!("http://{}", listener.local_addr().unwrap());
+    let (send, receive) = std::sync::mpsc::channel();
+    std::thread::spawn(move || while send.send(answer(&listener.accept().unwrap().0, 200)).is_ok() {});
+    (address, receive)
+}
+
+fn answer(mut stream: &TcpStream, status: u16) -> Got {
     let mut reader = BufReader::new(stream);
-    let (mut path, mut length) = (String::new(), 0);
+    let (mut path, mut head, mut length) = (String::new(), Vec::new(), 0);
     loop {
         let mut line = String::new();
         reader.read_line(&mut line).unwrap();
@@ -144,11 +165,12 @@ fn answer(mut stream: &TcpStream, status: u16) -> (String, String) {
         } else if line.starts_with("post ") {
             path = line.split(' ').nth(1).unwrap().to_owned();
         }
+        head.push(line);
     }
     let mut body = vec![0; length];
     reader.read_exact(&mut body).unwrap();
     write!(stream, "HTTP/1.1 {status} x\r\nConnection: close\r\nContent-Length: 2\r\n\r\n{{}}").unwrap();
-    (path, String::from_utf8(body).unwrap())
+    Got { path, head, body: String::from_utf8(body).unwrap() }
 }
 
 #[test]
@@ -158,9 +180,9 @@ fn a_collector_gets_what_a_file_gets() {
     let (address, served) = collector(200);
     bench.glovebox(&["export", "r", "--otlp", &address]).ends(0).says("exported");
     let got = served.join().unwrap();
-    let paths: Vec<&str> = got.iter().map(|(path, _)| path.as_str()).collect();
+    let paths: Vec<&str> = got.iter().map(|got| got.path.as_str()).collect();
     assert_eq!(paths, ["/v1/traces", "/v1/metrics"]);
-    let bodies: Vec<&str> = got.iter().map(|(_, body)| body.as_str()).collect();
+    let bodies: Vec<&str> = got.iter().map(|got| got.body.as_str()).collect();
     assert_eq!(bodies, file.lines().collect::<Vec<_>>());
     // One that refuses, and one that is not there.
     let (address, served) = collector(503);
@@ -173,4 +195,133 @@ fn a_collector_gets_what_a_file_gets() {
     std::os::unix::fs::symlink(bench.outside().join("target"), bench.project().join("link.json")).unwrap();
     bench.glovebox(&["export", "r", "--otlp", "link.json"]).ends(2).says("a link");
     assert!(!bench.outside().join("target").exists());
+}
+
+const TOKEN: &str = "bearer of-a-collector";
+
+#[test]
+fn headers_are_sent_and_never_printed() {
+    let bench = ended();
+    let file = bench.outside().join("collector.token");
+    std::fs::write(&file, format!("{TOKEN}\n")).unwrap();
+    let header = format!("Authorization={}", file.display());
+    let (address, served) = collector(200);
+    let mut command = bench.bare(&["export", "r", "--otlp", &address, "--otlp-header", &header]);
+    command.env("OTEL_EXPORTER_OTLP_HEADERS", "x-tenant=of%20the%20shop,authorization=replaced");
+    let sent = command.output().unwrap();
+    assert!(sent.status.success(), "{sent:?}");
+    for got in served.join().unwrap() {
+        let has = |line: &str| got.head.iter().any(|own| own == line);
+        assert!(has(&format!("authorization: {TOKEN}")) && has("x-tenant: of the shop"), "{got:?}");
+        assert!(
+            has("content-type: application/json") && !got.head.iter().any(|line| line.contains("replaced")),
+            "{got:?}"
+        );
+    }
+    let mut said = format!("{sent:?}");
+    // A collector that is not there, and values that are wrong.
+    let failed = |address: &str, header: &str, variable: &str, code: i32| {
+        let mut command = bench.bare(&["export", "r", "--otlp", address, "--otlp-header", header]);
+        let output = command.env("OTEL_EXPORTER_OTLP_HEADERS", variable).env("GLOVEBOX_LOG", "trace").output().unwrap();
+        assert_eq!(output.status.code(), Some(code), "{output:?}");
+        format!("{output:?}")
+    };
+    said += &failed(&address, &header, "x-tenant=of-a-collector", 9);
+    said += &failed(&address, &header, "of-a-collector", 2);
+    said += &failed(&address, &header, "a=%zzof-a-collector", 2);
+    said += &failed(&address, &format!("Host={}", file.display()), "", 2);
+    said += &failed(&address, &format!("A={}-none", file.display()), "", 2);
+    std::fs::write(&file, format!("{TOKEN}\nand\u{1}more")).unwrap();
+    said += &failed(&address, &header, "", 2);
+    assert!(!said.contains("of-a-collector"), "{said}");
+    bench.glovebox(&["export", "r", "--otlp", "x.json", "--otlp-header", &header]).ends(2).says("names a file");
+    bench.glovebox(&["serve", "--otlp-header", &header]).ends(2).says("needs `--otlp`");
+    bench.glovebox(&["serve", "--otlp", "x.json"]).ends(2).says("not the address of a collector");
+}
+
+const SHORT: &str = "digraph g { start; exit; a [shape=parallelogram, tool_command=\"true\", allowed_write_paths=\"\"]\n start -> a -> exit }\n";
+
+/// Starts a run, and waits for its end.
+fn run_to_end(served: &Served) -> String {
+    let started = served.post("/pipelines", &json!({ "file": "pipeline.dot" })).is(200).json();
+    let run = started["id"].as_str().unwrap().to_owned();
+    let began = Instant::now();
+    while served.get(&format!("/runs/{run}")).json()["status"] != "success" {
+        assert!(began.elapsed() < Duration::from_secs(60));
+        std::thread::sleep(Duration::from_millis(50));
+    }
+    run
+}
+
+#[test]
+fn a_server_sends_each_run_that_ends_once() {
+    let bench = Workbench::with_pipeline(SHORT);
+    bench.glovebox(&["run", "pipeline.dot", "--run-id", "before"]).ends(0);
+    let file = bench.outside().join("collector.token");
+    std::fs::write(&file, TOKEN).unwrap();
+    let (address, received) = endless("127.0.0.1:0");
+    let header = format!("Authorization={}", file.display());
+    let served = Served::started(&bench, &["--otlp", &address, "--otlp-header", &header]);
+    let next = || -> [Got; 2] {
+        let got = [(); 2].map(|()| received.recv_timeout(Duration::from_secs(60)).unwrap());
+        assert_eq!(got.each_ref().map(|got| got.path.as_str()), ["/v1/traces", "/v1/metrics"]);
+        assert!(got.iter().all(|got| got.head.contains(&format!("authorization: {TOKEN}"))), "{got:?}");
+        got
+    };
+    for _ in 0..2 {
+        let run = run_to_end(&served);
+        let bodies = next().map(|got| got.body);
+        let file = format!("{run}.json");
+        bench.glovebox(&["export", &run, "--otlp", &file]).ends(0);
+        assert_eq!(bodies.to_vec(), bench.read(&file).lines().collect::<Vec<_>>(), "as the command sends it");
+    }
+    // A run of another command that goes on after its end is sent again, and is the same trace.
+    bench.glovebox(&["run", "pipeline.dot", "--run-id", "f", "--max-steps", "1"]).ends(5);
+    let [first, _] = next();
+    bench.glovebox(&["resume", "f", "--max-steps", "9"]).ends(0);
+    let [again, _] = next();
+    let trace = |got: &Got| -> Value {
+        let traces: Value = serde_json::from_str(&got.body).unwrap();
+        traces["resourceSpans"][0]["scopeSpans"][0]["spans"][0]["traceId"].clone()
+    };
+    assert_eq!(trace(&again), trace(&first));
+    assert_ne!(again.body, first.body);
+    // Nothing is sent twice, and nothing that had ended before the server began.
+    let more = received.recv_timeout(Duration::from_secs(4));
+    assert!(more.is_err(), "{more:?}");
+    assert_eq!(served.end().matches("warning").count(), 0);
+}
+
+#[test]
+fn a_collector_that_is_away_stops_nothing_and_gets_everything_later() {
+    let bench = Workbench::with_pipeline(SHORT);
+    let address = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().to_string();
+    let served = Served::started(&bench, &["--otlp", &format!("http://{address}")]);
+    let mut runs = vec![run_to_end(&served), run_to_end(&served)];
+    // The collector is asked several times meanwhile.
+    std::thread::sleep(Duration::from_secs(5));
+    served.get("/runs").is(200);
+    let (_, received) = endless(&address);
+    let got: Vec<Got> = (0..4).map(|_| received.recv_timeout(Duration::from_secs(60)).unwrap()).collect();
+    runs.retain(|run| !got.iter().any(|got| got.path == "/v1/traces" && got.body.contains(run)));
+    assert!(runs.is_empty(), "{runs:?} were not sent: {got:?}");
+    let said = served.end();
+    assert_eq!(said.matches("got no telemetry").count(), 1, "{said}");
+}
+
+/// A collector that takes a connection and never answers holds up no request, and not the end of the server.
+#[test]
+fn nothing_waits_for_a_collector_that_does_not_answer() {
+    let bench = Workbench::with_pipeline(SHORT);
+    let silent = TcpListener::bind("127.0.0.1:0").unwrap();
+    let served = Served::started(&bench, &["--otlp", &format!("http://{}", silent.local_addr().unwrap())]);
+    run_to_end(&served);
+    let (_connection, _) = silent.accept().unwrap();
+    let began = Instant::now();
+    run_to_end(&served);
+    for _ in 0..20 {
+        served.get("/runs").is(200);
+    }
+    served.end();
+    assert!(began.elapsed() < Duration::from_secs(25), "{:?}", began.elapsed());
 }

@@ -51,6 +51,11 @@ impl Turn {
         self.with("delay_ms", json!(delay_ms))
     }
 
+    /// Adds a text to an answer with calls.
+    pub(crate) fn and_text(self, text: &str) -> Self {
+        self.with("text", json!(text))
+    }
+
     pub(crate) fn error(name: &str) -> Self {
         Self(json!({ "error": name }))
     }

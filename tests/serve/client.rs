@@ -71,7 +71,12 @@ impl Served {
     /// Starts a server at this address, with the tokens of the server before it.
     pub(crate) fn again(bench: &Workbench, address: &str) -> Self {
         let file = bench.outside().join("tokens.json");
-        let mut child = bench.start(&["serve", "--json", "--listen", address, "--tokens", file.to_str().unwrap()]);
+        Self::started(bench, &["--listen", address, "--tokens", file.to_str().unwrap()])
+    }
+
+    /// Starts a server with these arguments.
+    pub(crate) fn started(bench: &Workbench, more: &[&str]) -> Self {
+        let mut child = bench.start(&[&["serve", "--json"], more].concat());
         let mut line = String::new();
         let said = BufReader::new(child.stdout.as_mut().unwrap()).read_line(&mut line);
         let started: Value = match said {
@@ -97,6 +102,16 @@ impl Served {
     pub(crate) fn kill(mut self) {
         self.child.kill().unwrap();
         self.child.wait().unwrap();
+    }
+
+    /// Ends the server with SIGTERM, and returns what it wrote to stderr.
+    pub(crate) fn end(mut self) -> String {
+        let process = rustix::process::Pid::from_raw(self.process()).unwrap();
+        rustix::process::kill_process(process, rustix::process::Signal::TERM).unwrap();
+        let mut said = String::new();
+        self.child.stderr.take().unwrap().read_to_string(&mut said).unwrap();
+        self.child.wait().unwrap();
+        said
     }
 
     /// Sends these bytes, and returns everything that the server answers until it closes the connection.

@@ -20,6 +20,7 @@ pub mod removed;
 pub mod retention;
 pub mod review;
 pub mod running_outputs;
+pub mod running_turns;
 pub mod selection;
 pub mod set_aside;
 pub mod start_at;

@@ -26,5 +26,6 @@ pub mod token;
 mod answer;
 mod output;
 mod page;
+mod place;
 mod stream;
 mod watcher;

@@ -5,7 +5,7 @@
 
 use crate::answer;
 use crate::desk::{FollowOutput, OutputNews};
-use crate::server::Place;
+use crate::place::Place;
 use crate::stream::{PARTS_MAX, PING_EVERY, Parts, ended_by};
 use axum::body::{Body, Bytes};
 use axum::http::{Response, StatusCode};

@@ -7,6 +7,7 @@ use crate::openapi;
 use crate::output;
 use crate::page;
 use crate::parse::{Parts, Wanted, wanted};
+use crate::place::{Place, unknown_token};
 use crate::right::{Right, Rights, Sight};
 use crate::route::{Endpoint, ROUTES, Route, Verb};
 use crate::stream::{self, Form};
@@ -25,7 +26,7 @@ use serde::Serialize;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
-use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio::sync::Semaphore;
 
 /// Maximum length of a request's body, bytes.
 pub const BODY_BYTES_MAX: usize = 1 << 20;
@@ -41,7 +42,7 @@ const PARAMETERS_MAX: usize = 16;
 /// The state of the server.
 pub struct Server {
     names: OwnNames,
-    tokens: Tokens,
+    tokens: Arc<Tokens>,
     desk: Arc<dyn Desk>,
     watchers: Watchers,
     followers: Arc<Semaphore>,
@@ -67,7 +68,7 @@ impl Server {
     pub fn new(names: OwnNames, tokens: Tokens, desk: Arc<dyn Desk>) -> Arc<Self> {
         Arc::new(Self {
             names,
-            tokens,
+            tokens: Arc::new(tokens),
             watchers: Watchers::new(Arc::clone(&desk)),
             desk,
             followers: Arc::new(Semaphore::new(FOLLOWERS_MAX)),
@@ -154,12 +155,12 @@ impl Server {
     }
 
     /// Returns the place of one client that follows a run.
-    fn place(self: &Arc<Self>, token: String, bearer: Option<Bearer>) -> Result<Place, Problem> {
+    fn place(&self, token: String, bearer: Option<Bearer>) -> Result<Place, Problem> {
         let bearer = bearer.ok_or_else(no_token)?;
         let permit = Arc::clone(&self.followers).try_acquire_owned().map_err(|_| {
             Problem::new(503, "too-many-followers", format!("{FOLLOWERS_MAX} clients follow runs already"))
         })?;
-        Ok(Place { server: Arc::clone(self), token, bearer, _permit: permit })
+        Ok(Place::new(Arc::clone(&self.tokens), token, bearer, permit))
     }
 
     /// Calls a function that may block, on a thread for such functions. At most a few run at the same time.
@@ -195,34 +196,11 @@ impl Server {
     }
 }
 
-/// The place of one client that follows a run. Its stream ends when its token is not accepted any more.
-pub(crate) struct Place {
-    server: Arc<Server>,
-    token: String,
-    bearer: Bearer,
-    _permit: OwnedSemaphorePermit,
-}
-
-impl Place {
-    /// Lets a stream go on until it ends, or until the token of the client is not accepted any more. Returns why it was
-    /// ended.
-    pub(crate) async fn hold(self, stream: impl Future<Output = ()>) -> Option<Problem> {
-        tokio::select! {
-            () = stream => None,
-            () = self.server.tokens.until_changed(&self.token, &self.bearer) => Some(unknown_token()),
-        }
-    }
-}
-
 /// Returns the token of a request. `None` without one, and if there are several.
 fn token(headers: &HeaderMap) -> Option<&str> {
     let mut values = headers.get_all(AUTHORIZATION).iter();
     let token = values.next()?.to_str().ok()?.strip_prefix("Bearer ")?;
     values.next().is_none().then_some(token)
-}
-
-fn unknown_token() -> Problem {
-    Problem::new(401, "unknown-token", "this token is not known")
 }
 
 /// Refuses requests to other hosts and from pages of other sites.

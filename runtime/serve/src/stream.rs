@@ -6,7 +6,7 @@
 use crate::answer;
 use crate::desk::{Follow, Problem, RecordLine};
 use crate::parse::Followed;
-use crate::server::Place;
+use crate::place::Place;
 use crate::watcher::{After, End, News, Watched, next};
 use axum::body::{Body, Bytes};
 use axum::http::{HeaderMap, HeaderName, HeaderValue, Response, StatusCode};

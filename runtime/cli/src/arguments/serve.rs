@@ -29,6 +29,11 @@ pub struct ServeArguments {
     /// Other names of this server, as clients write them after `https://`
     #[arg(long, value_name = "HOST")]
     pub name: Vec<String>,
+    /// Send each run that ends to this collector of telemetry, such as `http://localhost:4318`
+    #[arg(long, value_name = "URL")]
+    pub otlp: Option<String>,
+    #[command(flatten)]
+    pub headers: HeaderArguments,
     /// The project folder
     #[arg(long, value_name = "D", default_value = ".")]
     pub workdir: PathBuf,
@@ -70,7 +75,25 @@ pub struct ExportArguments {
     #[arg(long, value_name = "FILE|URL")]
     pub otlp: String,
     #[command(flatten)]
+    pub headers: HeaderArguments,
+    #[command(flatten)]
     pub runs: RunsArguments,
+}
+
+/// Headers of requests to a collector of telemetry.
+#[derive(Debug, Args)]
+pub struct HeaderArguments {
+    /// Header of requests to the collector, with the file that contains its value; repeatable. The variable
+    /// OTEL_EXPORTER_OTLP_HEADERS has headers too
+    #[arg(long, value_name = "NAME=FILE", value_parser = header_file)]
+    pub otlp_header: Vec<(String, PathBuf)>,
+}
+
+fn header_file(text: &str) -> Result<(String, PathBuf), String> {
+    match text.split_once('=') {
+        Some((name, file)) if !name.is_empty() && !file.is_empty() => Ok((name.to_owned(), file.into())),
+        _ => Err("expected NAME=FILE".to_owned()),
+    }
 }
 
 /// `glovebox tokens`.

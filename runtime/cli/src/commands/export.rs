@@ -1,8 +1,9 @@
 //! `glovebox export`: writes a run as telemetry to a file, or sends it to a collector.
 
 use crate::arguments::ExportArguments;
-use crate::exit::{CommandResult, Exit};
+use crate::exit::{CommandResult, Exit, Stop};
 use crate::exports::otlp::Telemetry;
+use crate::exports::otlp::headers;
 use crate::exports::otlp::send::Collector;
 use crate::replaced_file;
 use crate::runs;
@@ -13,10 +14,16 @@ use std::path::Path;
 pub fn export(arguments: &ExportArguments) -> CommandResult {
     // A wrong address is reported before anything is read.
     let collector = Collector::parse(&arguments.otlp).transpose()?;
+    if collector.is_none() && !arguments.headers.otlp_header.is_empty() {
+        let message = "`--otlp-header` is for a collector, and `--otlp` names a file";
+        return Err(Stop::new(Exit::Usage, message));
+    }
     let run = runs::select(&arguments.runs.runs_dir, &arguments.run)?;
     let telemetry = Telemetry::of(&run)?;
     match collector {
-        Some(collector) => collector.send(&telemetry)?,
+        Some(collector) => {
+            collector.with_headers(headers::read(&arguments.headers.otlp_header)?).send(&telemetry)?;
+        }
         None => {
             let [traces, metrics] = telemetry.documents()?;
             replaced_file::put(Path::new(&arguments.otlp), format!("{traces}\n{metrics}\n"))?;

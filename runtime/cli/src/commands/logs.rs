@@ -86,7 +86,7 @@ pub fn logs(arguments: &LogsArguments) -> CommandResult {
         if !is_live && !has_more {
             return log.conclude();
         }
-        log.following.iter_mut().for_each(Following::print);
+        log.following.iter_mut().try_for_each(Following::print)?;
         if !has_more {
             std::thread::sleep(PAUSE.max(started.elapsed() * 10));
         }
@@ -161,7 +161,7 @@ impl<'a> Log<'a> {
         let started = record.event.stage_started().filter(|started| self.is_wanted(&started.attempt));
         if let Some(started) = started.filter(|_| self.is_followed) {
             terminal::say(format_args!("==> {} started\n", title(&started.attempt)));
-            self.following.iter_mut().for_each(|following| following.begin(record));
+            self.following.iter_mut().try_for_each(|following| following.begin(record))?;
         }
         if let Some(passed) = record.event.stage_passed() {
             self.visits = self.visits.max(passed.visit);
@@ -170,7 +170,8 @@ impl<'a> Log<'a> {
         self.visits = self.visits.max(stage.attempt.task.visit);
         if self.is_wanted(&stage.attempt) {
             let is_undone = !self.counting.iter().any(|range| range.contains(&record.seq));
-            let was_printed = self.following.as_mut().is_some_and(|following| following.end(&stage.attempt.id));
+            let printed = self.following.as_mut().map(|following| following.end(stage)).transpose()?;
+            let was_printed = printed.unwrap_or_default();
             self.outputs(stage, is_undone, was_printed)?;
         }
         Ok(())

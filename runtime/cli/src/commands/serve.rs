@@ -6,6 +6,8 @@
 use crate::arguments::ServeArguments;
 use crate::commands::desk::OwnDesk;
 use crate::exit::{CommandResult, Exit, Stop};
+use crate::exports::otlp::send::Collector;
+use crate::exports::otlp::{exporter, headers};
 use crate::terminal::{self, Silence};
 use crate::token_file::{self, Owner};
 use glovebox_serve::connection::Connections;
@@ -62,6 +64,7 @@ pub fn serve(arguments: &ServeArguments) -> CommandResult {
     }
     let owner = token_file::owner()?;
     let tokens = accepted(arguments, &owner)?;
+    let collector = collector(arguments)?;
     let tls = tls(arguments)?;
     let desk = Arc::new(OwnDesk::new(project.clone(), runs_dir.clone())?);
     let runtime = tokio::runtime::Builder::new_multi_thread()
@@ -74,6 +77,8 @@ pub fn serve(arguments: &ServeArguments) -> CommandResult {
         let listener = listen(arguments, &project, &runs_dir).await?;
         let (names, address) = names(arguments, &listener, tls.is_some())?;
         let server = Server::new(names, Tokens::new(tokens), desk);
+        // Before a client knows the address: a run that it starts is one that ends while the server works.
+        collector.map(|collector| exporter::begin(collector, runs_dir.clone())).transpose()?;
         announce(arguments, &server, &address, &owner)?;
         // Notes that commands print for a person would be lost here, and their order with other threads is arbitrary.
         let _silence = Silence::begin();
@@ -87,6 +92,22 @@ pub fn serve(arguments: &ServeArguments) -> CommandResult {
         }
         Ok(exit)
     })
+}
+
+/// Returns the collector of telemetry, if there is one.
+fn collector(arguments: &ServeArguments) -> Result<Option<Collector>, Stop> {
+    let Some(address) = &arguments.otlp else {
+        return match arguments.headers.otlp_header.is_empty() {
+            true => Ok(None),
+            false => Err(Stop::new(Exit::Usage, "`--otlp-header` needs `--otlp`")),
+        };
+    };
+    let not_an_address = || {
+        Stop::new(Exit::Usage, format!("`--otlp {address}`: this is not the address of a collector"))
+            .with_help("`glovebox export RUN --otlp FILE` writes a file")
+    };
+    let collector = Collector::parse(address).ok_or_else(not_an_address)??;
+    Ok(Some(collector.with_headers(headers::read(&arguments.headers.otlp_header)?)))
 }
 
 /// Returns the tokens that the server accepts.

@@ -5,6 +5,8 @@
 //! no argument of a command, no path. Of a stage with hold-outs in reach there is its status and no duration, and no sum
 //! counts it.
 
+pub mod exporter;
+pub mod headers;
 mod metrics;
 pub mod send;
 mod spans;

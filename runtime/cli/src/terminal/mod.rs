@@ -148,9 +148,13 @@ impl Drop for Silence {
 
 /// Writes a message to stderr.
 pub fn say(text: impl fmt::Display) {
-    if SILENT.load(Ordering::Relaxed) {
-        return;
+    if !SILENT.load(Ordering::Relaxed) {
+        note(text);
     }
+}
+
+/// Writes a message to stderr, also during a [`Silence`].
+pub fn note(text: impl fmt::Display) {
     // A message is written in one call, because other threads write to stderr too.
     let text = text.to_string();
     let mut stderr = std::io::stderr().lock();

@@ -33,6 +33,15 @@ pub(super) fn open_tools(run: &RunDir, attempt: &Attempt) -> io::Result<ToolCall
     ToolCallLog::open(open_file(&folder, tools_name(attempt), true)?)
 }
 
+/// Returns the length of the file with the exchanges of an attempt that has not ended. 0 if there is none.
+pub fn logged_bytes(run: &Dir, attempt: &Attempt) -> io::Result<u64> {
+    match run.symlink_metadata(format!("{EXCHANGES_DIR}/{}", file_name(attempt))) {
+        Ok(found) => Ok(found.len()),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(0),
+        Err(error) => Err(error),
+    }
+}
+
 /// Returns the transcript so far of an attempt that has not ended. Empty if there is none.
 pub fn transcript(run: &Dir, attempt: &Attempt) -> io::Result<String> {
     let opened = run.open_dir(EXCHANGES_DIR).and_then(|folder| regular_file::open_in(&folder, file_name(attempt)));

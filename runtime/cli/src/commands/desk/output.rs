@@ -2,24 +2,21 @@
 
 use super::problem::problem;
 use crate::exit::Stop;
-use crate::runs::conversations;
 use crate::runs::hidden::Hidden;
 use crate::runs::journal;
 use crate::runs::running_outputs::RunningOutputs;
+use crate::runs::running_turns::{CalledTool, RunningTurn, RunningTurns};
 use crate::runs::{self, RunFolder};
 use crate::terminal;
-use cap_std::ambient_authority;
-use cap_std::fs::Dir;
-use glovebox_engine::attempt::exchanges;
 use glovebox_engine::live::LiveFrame;
 use glovebox_host::call::OutputStream;
-use glovebox_journal::event::{Attempt, AttemptId, Record};
+use glovebox_journal::event::Attempt;
 use glovebox_journal::sqlite::{OpenJournal, VerifiedJournal};
 use glovebox_record::NodeId;
 use glovebox_serve::desk::{FollowOutput, OUTPUT_BYTES_MAX, OutputNews, Problem};
 use schemars::JsonSchema;
 use serde::Serialize;
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::VecDeque;
 
 /// The data of an event of `GET /runs/{id}/stages/{node}/output`.
 #[derive(Debug, Serialize, JsonSchema)]
@@ -33,27 +30,35 @@ pub struct OutputEvent<'a> {
     /// With `event: output`: `stdout` or `stderr`.
     #[serde(skip_serializing_if = "Option::is_none")]
     stream: Option<&'static str>,
-    /// With `event: output`, what was printed; with `event: command`, the command that begins.
+    /// With `event: output`, what was printed; with `event: command`, the command that begins; with `event: turn`, the end of
+    /// what the model wrote, at most 16 KiB, if no later turn has ended.
     #[serde(skip_serializing_if = "Option::is_none")]
     text: Option<String>,
     /// With `event: missed`: number of bytes of output that were left out.
     #[serde(skip_serializing_if = "Option::is_none")]
     bytes: Option<u64>,
-    /// With `event: turn`: number of the turn in its attempt, from 1. `GET .../transcript` has its text.
+    /// With `event: turn`: number of the turn in its attempt, from 1. `GET .../transcript` has all of it.
     #[serde(skip_serializing_if = "Option::is_none")]
     turn: Option<usize>,
     /// With `event: turn`: the model that answered.
     #[serde(skip_serializing_if = "Option::is_none")]
     model: Option<String>,
+    /// With `event: turn`: the subagent that asked; absent if the stage itself asked.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    agent: Option<String>,
     /// With `event: turn`: tokens that the model wrote.
     #[serde(skip_serializing_if = "Option::is_none")]
     output_tokens: Option<u64>,
+    /// With `event: turn`: the tools that the model called. They are under way until the next turn.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    calls: Vec<CalledTool>,
 }
 
 impl<'a> OutputEvent<'a> {
     fn of(attempt: &'a Attempt) -> Self {
-        let (stream, text, bytes, turn, model, output_tokens) = (None, None, None, None, None, None);
-        Self { schema_version: 1, attempt, stream, text, bytes, turn, model, output_tokens }
+        let (stream, text, bytes, turn, model, agent, output_tokens) = (None, None, None, None, None, None, None);
+        let calls = Vec::new();
+        Self { schema_version: 1, attempt, stream, text, bytes, turn, model, agent, output_tokens, calls }
     }
 }
 
@@ -64,8 +69,7 @@ pub(super) struct StageOutput {
     outputs: RunningOutputs,
     verified: Option<VerifiedJournal>,
     position: u64,
-    /// The running attempts of the stage, with the number of turns that were sent.
-    running: BTreeMap<AttemptId, (Attempt, usize)>,
+    turns: RunningTurns,
 }
 
 impl StageOutput {
@@ -76,78 +80,73 @@ impl StageOutput {
             let message = format!("stage `{node}` can read hold-outs, so its output cannot be followed");
             return Err(Problem::new(403, "beside-holdouts", message));
         }
-        let outputs = RunningOutputs::open(&run).map_err(problem)?;
-        Ok(Self { run, node, outputs, verified: Some(verified), position: 0, running: BTreeMap::new() })
+        let (outputs, turns) = (RunningOutputs::open(&run).map_err(problem)?, RunningTurns::new(run.clone()));
+        Ok(Self { run, node, outputs, verified: Some(verified), position: 0, turns })
     }
 
     fn read(&mut self) -> Result<OutputNews, Stop> {
         // The process is looked at before the records: if none drives the run, no record is added later.
         let has_ended = !runs::is_live(&self.run);
-        self.read_records()?;
+        let mut turns = Vec::new();
+        self.read_records(&mut turns)?;
         let (node, mut news) = (&self.node, Newest::default());
         self.outputs.read(|attempt, frame| {
             if attempt.task.node == *node {
                 news.add(attempt, frame);
             }
         });
-        let mut events = news.finish()?;
-        self.read_turns(&mut events)?;
+        self.turns.read(&mut |turn| turns.push(event(&turn)))?;
+        // A turn ends before the commands that it calls begin.
+        let mut events = turns.into_iter().collect::<Result<Vec<_>, Stop>>()?;
+        events.extend(news.finish()?);
         Ok(OutputNews { events, has_ended })
     }
 
-    fn read_records(&mut self) -> Result<(), Stop> {
+    fn read_records(&mut self, turns: &mut Vec<Result<NamedEvent, Stop>>) -> Result<(), Stop> {
         let OpenJournal { reader, verified } = match self.verified.take() {
             Some(verified) => journal::read_on(&self.run, verified)?,
             None => journal::open_to_show(&self.run)?,
         };
         let failed = |error| journal::unreadable(&self.run, &error);
+        let is_first = self.position == 0;
         for page in reader.pages(&verified, self.position).map_err(failed)? {
             for record in &page.map_err(failed)? {
                 self.position = record.seq;
-                note(&mut self.running, &mut self.outputs, &self.node, record);
+                if record.event.node() != Some(&self.node) {
+                    continue;
+                }
+                self.outputs.note(record);
+                self.turns.begin(record)?;
+                if let Some(finished) = record.event.stage_finished() {
+                    // What had ended before the client came is in the transcript.
+                    let take = &mut |turn: RunningTurn<'_>| {
+                        if !is_first {
+                            turns.push(event(&turn))
+                        }
+                    };
+                    self.turns.end(finished, take)?;
+                }
             }
         }
         self.verified = Some(verified);
         Ok(())
     }
-
-    /// Adds an event for each turn that has ended since the last call.
-    fn read_turns(&mut self, events: &mut Vec<(&'static str, String)>) -> Result<(), Stop> {
-        if self.running.is_empty() {
-            return Ok(());
-        }
-        let failed = |error| Stop::io(format!("read the conversations of run `{}`", self.run.id), &error);
-        let folder = Dir::open_ambient_dir(&self.run.path, ambient_authority()).map_err(failed)?;
-        for (attempt, sent) in self.running.values_mut() {
-            let said = exchanges::transcript(&folder, attempt).map_err(failed)?;
-            let turns = conversations::turns(&self.run, said.as_bytes())?;
-            for (turn, number) in turns.iter().zip(1..).skip(*sent) {
-                let (model, output_tokens) = (turn.answered_by.clone(), Some(turn.usage.output));
-                let event = OutputEvent { turn: Some(number), model, output_tokens, ..OutputEvent::of(attempt) };
-                events.push(("turn", terminal::json_line(&event)?));
-            }
-            *sent = turns.len();
-        }
-        Ok(())
-    }
 }
 
-/// Takes note of a record: an attempt of the stage begins or ends.
-fn note(
-    running: &mut BTreeMap<AttemptId, (Attempt, usize)>,
-    outputs: &mut RunningOutputs,
-    node: &NodeId,
-    record: &Record,
-) {
-    if record.event.node() != Some(node) {
-        return;
-    }
-    outputs.note(record);
-    if let Some(started) = record.event.stage_started() {
-        running.insert(started.attempt.id.clone(), (started.attempt.clone(), 0));
-    } else if let Some(finished) = record.event.stage_finished() {
-        running.remove(&finished.attempt.id);
-    }
+/// The name of an event, and its JSON in one line.
+type NamedEvent = (&'static str, String);
+
+fn event(turn: &RunningTurn<'_>) -> Result<NamedEvent, Stop> {
+    let event = OutputEvent {
+        turn: Some(turn.number),
+        text: Some(turn.text()).filter(|text| turn.is_last && !text.is_empty()),
+        model: turn.turn.answered_by.clone(),
+        agent: turn.turn.agent.clone(),
+        output_tokens: Some(turn.turn.usage.output),
+        calls: if turn.is_last { turn.calls() } else { Vec::new() },
+        ..OutputEvent::of(turn.attempt)
+    };
+    Ok(("turn", terminal::json_line(&event)?))
 }
 
 /// The newest output of one read, at most [`OUTPUT_BYTES_MAX`] bytes of it.
@@ -199,7 +198,7 @@ impl Newest {
         }
     }
 
-    fn finish(self) -> Result<Vec<(&'static str, String)>, Stop> {
+    fn finish(self) -> Result<Vec<NamedEvent>, Stop> {
         let mut events = Vec::new();
         if let Some(first) = self.parts.front().filter(|_| self.missed > 0) {
             let event = OutputEvent { bytes: Some(self.missed), ..OutputEvent::of(&first.attempt) };

@@ -1,48 +1,83 @@
-//! `logs --follow`: prints the output of commands while they run.
+//! `logs --follow`: prints the output of commands while they run, and what the models of running stages said.
 
 use super::title;
 use crate::arguments::LogsArguments;
 use crate::exit::Stop;
 use crate::runs::RunFolder;
 use crate::runs::running_outputs::RunningOutputs;
+use crate::runs::running_turns::{RunningTurn, RunningTurns};
 use crate::terminal::command_output::Stream;
 use crate::terminal::{self, visible};
 use glovebox_engine::live::LiveFrame;
 use glovebox_host::call::OutputStream;
-use glovebox_journal::event::{Attempt, AttemptId, Record};
+use glovebox_journal::event::{Attempt, AttemptId, Record, StageFinished};
 
-/// The output of running commands, and what is printed of it.
+/// The output of running commands and the turns of their stages, and what is printed of them.
 pub(super) struct Following<'a> {
     arguments: &'a LogsArguments,
     outputs: RunningOutputs,
+    turns: RunningTurns,
     stdout: Stream,
     /// The attempt whose output was printed last.
     last: Option<AttemptId>,
+    /// True until the records that were there at the beginning are read.
+    is_catching_up: bool,
 }
 
 impl<'a> Following<'a> {
     pub(super) fn new(arguments: &'a LogsArguments, run: &RunFolder) -> Result<Self, Stop> {
-        Ok(Self { arguments, outputs: RunningOutputs::open(run)?, stdout: Stream::stdout(), last: None })
+        let (outputs, turns) = (RunningOutputs::open(run)?, RunningTurns::new(run.clone()));
+        Ok(Self { arguments, outputs, turns, stdout: Stream::stdout(), last: None, is_catching_up: true })
     }
 
     /// Takes note of the start of an attempt whose output is wanted.
-    pub(super) fn begin(&mut self, record: &Record) {
+    pub(super) fn begin(&mut self, record: &Record) -> Result<(), Stop> {
         self.outputs.note(record);
+        self.turns.begin(record)
     }
 
-    /// Prints what the running commands have printed since the last call.
-    pub(super) fn print(&mut self) {
-        let Self { arguments, outputs, stdout, last } = self;
+    /// Prints what the models and the running commands have said since the last call.
+    pub(super) fn print(&mut self) -> Result<(), Stop> {
+        let Self { arguments, outputs, turns, stdout, last, is_catching_up } = self;
+        *is_catching_up = false;
+        turns.read(&mut |turn| say_turn(stdout, &turn))?;
         outputs.read(|attempt, frame| print(arguments, stdout, last, attempt, frame));
+        Ok(())
     }
 
     /// Prints the rest of the output of an attempt that has ended. Returns true if all of its output was printed.
-    pub(super) fn end(&mut self, attempt: &AttemptId) -> bool {
-        let Self { arguments, outputs, stdout, last } = self;
+    pub(super) fn end(&mut self, stage: &StageFinished) -> Result<bool, Stop> {
+        let Self { arguments, outputs, turns, stdout, last, is_catching_up } = self;
+        let attempt = &stage.attempt.id;
         let is_whole = outputs.finish(attempt, |attempt, frame| print(arguments, stdout, last, attempt, frame));
+        // What had ended before is in the transcript.
+        let was_there = *is_catching_up;
+        turns.end(stage, &mut |turn| {
+            if !was_there {
+                say_turn(stdout, &turn)
+            }
+        })?;
         self.stdout.close();
         self.last = None;
-        is_whole
+        Ok(is_whole)
+    }
+}
+
+/// Says what a model wrote and which tools it calls. The output of commands alone is on standard output.
+fn say_turn(stdout: &mut Stream, turn: &RunningTurn<'_>) {
+    stdout.close();
+    let (title, number) = (title(turn.attempt), turn.number);
+    let agent = turn.turn.agent.as_deref().map(|agent| format!(", subagent {agent}")).unwrap_or_default();
+    let model = turn.turn.answered_by.as_deref().map(|model| format!(", {model}")).unwrap_or_default();
+    terminal::say(format_args!("==> {title}: turn {number}{}\n", visible::line(&(agent + &model))));
+    if !turn.is_last {
+        return;
+    }
+    let text = turn.text();
+    visible::block(text.trim_end()).lines().for_each(|line| terminal::say(format_args!("    {line}\n")));
+    for call in turn.calls() {
+        let (name, arguments) = (visible::line(&call.name), visible::line(&call.arguments));
+        terminal::say(format_args!("    calls {name} {arguments}\n"));
     }
 }
 

@@ -2,6 +2,7 @@
 
 use super::Telemetry;
 use crate::exit::{Exit, Stop};
+use reqwest::header::HeaderMap;
 use reqwest::redirect::Policy;
 use reqwest::{Client, Url};
 use rustls::{ClientConfig, RootCertStore};
@@ -17,6 +18,7 @@ const ANSWER_WITHIN: Duration = Duration::from_secs(30);
 #[derive(Debug, Clone)]
 pub struct Collector {
     base: Url,
+    headers: HeaderMap,
 }
 
 impl Collector {
@@ -42,7 +44,13 @@ impl Collector {
             let help = "use `https://`, or a collector on this machine";
             return Some(bad("`http://` is allowed only for this machine").map_err(|stop: Stop| stop.with_help(help)));
         }
-        Some(Ok(Self { base }))
+        Some(Ok(Self { base, headers: HeaderMap::new() }))
+    }
+
+    /// Adds headers to each request.
+    #[must_use]
+    pub fn with_headers(self, headers: HeaderMap) -> Self {
+        Self { headers, ..self }
     }
 
     /// Sends traces and metrics.
@@ -70,7 +78,8 @@ impl Collector {
             Stop::new(Exit::Transient, format!("the collector at `{url}` got no telemetry: {why}"))
                 .with_help("check that it listens there and takes OTLP over HTTP, then export again")
         };
-        let sent = client.post(url.clone()).header("content-type", "application/json").body(document).send();
+        let request = client.post(url.clone()).headers(self.headers.clone());
+        let sent = request.header("content-type", "application/json").body(document).send();
         let answer = match tokio::time::timeout(ANSWER_WITHIN, sent).await {
             Ok(Ok(answer)) => answer,
             Ok(Err(error)) if error.is_connect() => return Err(failed("no connection".to_owned())),

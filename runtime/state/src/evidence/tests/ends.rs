@@ -306,6 +306,8 @@ fn what_a_person_allowed_is_a_change_of_the_run_and_set_aside_no_more() {
     let allowed = decided(RecoveryAction::Allow, &|_| ());
     let rest = ["t lock", "t out", "b lock", "b out", "a out"];
     assert_eq!(set_aside(&allowed), rest);
+    let numbers: Vec<u64> = allowed.files.quarantined.iter().map(|file| file.number).collect();
+    assert_eq!(numbers, [1, 2, 3, 4, 6], "the number of a change stays when another one is committed");
     assert_eq!(allowed.files.changed.keys().map(ScopePath::as_str).collect::<Vec<_>>(), ["lock"]);
     assert_eq!(allowed.files.recovery[0].granted.iter().map(|file| file.path.as_str()).collect::<Vec<_>>(), ["lock"]);
     assert_eq!(
