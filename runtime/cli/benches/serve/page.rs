@@ -18,7 +18,7 @@ const NOTES: &str = r##"
         else requestAnimationFrame(look);
     };
     requestAnimationFrame(look);"##;
-/// Scrolls a list through its whole length in two seconds. Returns frames per second and the largest number of rows.
+/// Scrolls a list through its whole length in two seconds. Returns frames per second, the largest number of rows, and frames.
 const SCROLLS: &str = "
     return new Promise((resume) => {
         const list = document.querySelector('.list');
@@ -28,7 +28,7 @@ const SCROLLS: &str = "
             frames += 1;
             most = Math.max(most, list.querySelectorAll('.item').length);
             const part = (now - began) / 2000;
-            if (part >= 1) return resume([frames / ((now - began) / 1000), most]);
+            if (part >= 1) return resume([frames / ((now - began) / 1000), most, frames]);
             list.scrollTop = (list.scrollHeight - list.clientHeight) * part;
             requestAnimationFrame(next);
         };
@@ -56,14 +56,22 @@ pub(crate) fn measure(project: &Path, run: &str) {
     table::print("page: screen of a run usable", table::median(usable), ms(800), "the target");
     let (_, shown) = opened(&browser, "#/run/loop/records");
     table::print("page: 20,000 records open", table::median(shown), ms(1500), "the target");
+    let ticks = json!({ "cmd": "Performance.enable", "params": { "timeDomain": "threadTicks" } });
+    browser.own("goog/cdp/execute", ticks);
+    let before = metric(&browser, "TaskDuration");
     let scrolled: Vec<Value> = (0..SAMPLES).map(|_| browser.run(SCROLLS)).collect();
     let mut frames: Vec<f64> = scrolled.iter().filter_map(|one| one[0].as_f64()).collect();
     frames.sort_by(f64::total_cmp);
     table::against("page: frames while they scroll", frames[frames.len() / 2], 50.0, "frames per s, target: or more");
+    let drawn: f64 = scrolled.iter().filter_map(|one| one[2].as_f64()).sum();
+    let busy = (metric(&browser, "TaskDuration") - before) * 1000.0 / drawn;
+    table::count("page: processor time of the tab for a frame", busy, "ms");
     let rows = scrolled.iter().filter_map(|one| one[1].as_f64()).fold(0.0, f64::max);
     table::count("page: most rows that existed", rows, "rows");
     table::against("page: memory of the tab", tab_megabytes(browser.driver.id()), 200.0, "MiB, target: or less");
     table::count("page: memory of an empty tab", empty, "MiB");
+    let heap = metric(&browser, "JSHeapUsedSize") / f64::from(1 << 20);
+    table::count("page: memory of its scripts", heap, "MiB of that");
 }
 
 /// Loads a place of the page several times. Returns the times of the first paint, and those at which something was shown.
@@ -77,6 +85,13 @@ fn opened(browser: &Browser, place: &str) -> (Vec<Duration>, Vec<Duration>) {
         (since(browser.run(paint)), since(browser.run("return window.shownAt")))
     };
     (0..SAMPLES).map(sample).unzip()
+}
+
+/// Returns what the browser counts about the tab: seconds of its main thread, or bytes.
+fn metric(browser: &Browser, name: &str) -> f64 {
+    let found = browser.own("goog/cdp/execute", json!({ "cmd": "Performance.getMetrics", "params": {} }));
+    let metrics = found["metrics"].as_array().unwrap();
+    metrics.iter().find(|one| one["name"] == name).and_then(|one| one["value"].as_f64()).unwrap()
 }
 
 /// Makes a run of 20,003 records.
