@@ -11,6 +11,8 @@ use serde::{Deserialize, Serialize};
 
 /// The first version of the server that has atomic batches.
 const VERSION_MIN: (u64, u64) = (2, 12);
+/// The size in bytes that a message may have on every server. It is the server's default.
+const PAYLOAD_BYTES_MIN: usize = 1024 * 1024;
 /// Replicas of a stream in a cluster.
 const REPLICAS: u8 = 3;
 /// Maximum size in bytes of an answer of the monitoring port.
@@ -48,6 +50,12 @@ struct StreamConfig {
     retention: String,
     #[serde(default)]
     discard: String,
+    /// In nanoseconds; 0 for no limit.
+    #[serde(default)]
+    max_age: u64,
+    /// -1 for no limit.
+    #[serde(default)]
+    max_msgs_per_subject: i64,
 }
 
 #[derive(Deserialize)]
@@ -96,6 +104,8 @@ impl Fleet {
             allow_atomic: true,
             retention: "limits".to_owned(),
             discard: "new".to_owned(),
+            max_age: 0,
+            max_msgs_per_subject: -1,
         };
         match self.stream().await {
             Ok(found) => return check_stream(&found.config, replication),
@@ -140,6 +150,15 @@ impl Fleet {
     fn check_server(&self) -> Result<(), FleetError> {
         let server = self.client.server_info();
         check_version(&server.version)?;
+        if server.max_payload < PAYLOAD_BYTES_MIN {
+            return Err(FleetError::Unsafe {
+                found: format!(
+                    "the server accepts messages of {} bytes, expected {PAYLOAD_BYTES_MIN}",
+                    server.max_payload
+                ),
+                help: "remove `max_payload` from its configuration".to_owned(),
+            });
+        }
         match server.jetstream {
             true => Ok(()),
             false => Err(FleetError::Unsafe {
@@ -206,6 +225,15 @@ fn check_stream(stream: &StreamConfig, replication: Replication) -> Result<(), F
             "remove the stream and run `glovebox fleet init`",
         );
     }
+    let keeps_all = stream.retention == "limits" && stream.discard == "new";
+    if !keeps_all || stream.max_age != 0 || stream.max_msgs_per_subject != -1 {
+        return unsafe_setting(
+            format!("the stream `{name}` drops old records"),
+            &format!(
+                "run `nats stream edit {name} --discard=new --max-age=0 --max-msgs-per-subject=-1`; its retention must be `limits`"
+            ),
+        );
+    }
     if replication == Replication::Cluster && stream.num_replicas < REPLICAS {
         return unsafe_setting(
             format!("the stream `{name}` has {} replicas, expected {REPLICAS}", stream.num_replicas),
@@ -246,12 +274,17 @@ mod tests {
     fn an_unsafe_stream_is_refused_with_the_setting_to_change() {
         let stream = |change: &str| {
             let mut config = serde_json::json!({
-                "name": "gb", "storage": "file", "num_replicas": 3, "allow_atomic": true,
+                "name": "gb", "storage": "file", "num_replicas": 3, "allow_atomic": true, "retention": "limits",
+                "discard": "new", "max_age": 0, "max_msgs_per_subject": -1,
             });
             match change {
                 "replicas" => config["num_replicas"] = 1.into(),
                 "atomic" => config["allow_atomic"] = false.into(),
                 "storage" => config["storage"] = "memory".into(),
+                "retention" => config["retention"] = "workqueue".into(),
+                "discard" => config["discard"] = "old".into(),
+                "age" => config["max_age"] = 1_000_000_000.into(),
+                "messages" => config["max_msgs_per_subject"] = 5.into(),
                 _ => {}
             }
             serde_json::from_value::<StreamConfig>(config).unwrap()
@@ -262,6 +295,10 @@ mod tests {
             ("replicas", "has 1 replicas, expected 3"),
             ("atomic", "accepts no atomic batches"),
             ("storage", "stored in memory"),
+            ("retention", "drops old records"),
+            ("discard", "drops old records"),
+            ("age", "drops old records"),
+            ("messages", "drops old records"),
         ] {
             let error = check_stream(&stream(change), Replication::Cluster).unwrap_err().to_string();
             assert!(error.contains(found) && error.contains("\nhelp: "), "{error}");

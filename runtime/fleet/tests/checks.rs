@@ -64,6 +64,16 @@ async fn a_server_that_flushes_later_is_refused() {
 }
 
 #[tokio::test]
+async fn a_server_that_accepts_only_short_messages_is_refused() {
+    if !can_run("a NATS server that accepts only short messages") {
+        return;
+    }
+    let servers = NatsServers::start(1, "max_payload: 65536");
+    let (code, text) = refused(connect(servers.addresses()).await.init(SingleNode).await);
+    assert!(code == 3 && text.starts_with("the server accepts messages of 65536 bytes, expected 1048576"), "{text}");
+}
+
+#[tokio::test]
 async fn a_wrong_password_and_a_missing_server_have_codes_of_their_own() {
     if !can_run("a NATS server with a password") {
         return;

@@ -12,3 +12,4 @@ mod checks;
 mod faults;
 mod log;
 mod proxy;
+mod s3;
