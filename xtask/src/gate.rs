@@ -6,7 +6,8 @@
 
 use crate::timing::{TestTimes, slowest};
 use crate::{
-    Step, attacks, bubblewrap, components, ordinary, page, plugin_tools, process, pytest, registry, repository, twice,
+    Step, attacks, bubblewrap, components, moto, nats, ordinary, page, plugin_tools, process, pytest, registry,
+    repository, twice,
     wasm_std::{StdSource, rustflags},
 };
 use std::io::{BufRead, BufReader, Read};
@@ -148,6 +149,8 @@ fn run_tests(arguments: &[String]) -> Step<Tally> {
     let mut tally = Tally::default();
     tally.time("components", || components::build(StdSource::from_environment()?, &components::EXAMPLES))?;
     tally.time("pytest", pytest::prepare)?;
+    tally.time("nats-server", nats::prepare)?;
+    tally.time("moto", moto::prepare)?;
     if let Err(reason) = tally.time("registry", registry::prepare) {
         eprintln!("the tests of plugins in registries run without the registry of Debian: {reason}");
     }

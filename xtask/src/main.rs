@@ -1,5 +1,5 @@
-//! The commands of the repository: `cargo xtask components | twice | jail | pytest | plugin-tools | registry | wkg | page | agents | attacks |
-//! ordinary | projects | demo | test | soak | numbers | ci`.
+//! The commands of the repository: `cargo xtask components | twice | jail | pytest | nats | moto | plugin-tools | registry | wkg | page | agents |
+//! attacks | ordinary | projects | demo | test | soak | numbers | ci`.
 //!
 //! Only this program builds components: no `build.rs` compiles or downloads anything. Every command works on a new machine, with
 //! rustup's `wasm32-wasip2` or, if that cannot be downloaded, with a standard library built from its source.
@@ -12,7 +12,9 @@ mod components;
 mod debian;
 mod demo;
 mod gate;
+mod moto;
 mod mutants;
+mod nats;
 mod numbers;
 mod ordinary;
 mod ordinary_user;
@@ -44,6 +46,8 @@ usage: cargo xtask COMMAND
   twice         build the shipped components again from a copy of the sources in another folder, and compare the bytes
   jail          build only the static programs into target/components: the jail helper and what attacks it
   pytest        make pytest in target/pytest, for the test of examples/scenarios-pytest
+  nats          install nats-server in target/nats, for the tests of runs on many machines
+  moto          install moto, a server with the protocol of S3, in target/moto, for the tests of blobs in object stores
   registry      unpack Debian's registry for containers in target/registry, for the tests of plugins in registries
   wkg           build the program wkg in target/wkg, for the test that it and glovebox read each other; takes minutes
   plugin-tools  bring the tools for plugins in JavaScript, Python and C into target/plugin-tools, for the tests of the templates
@@ -59,8 +63,8 @@ usage: cargo xtask COMMAND
                 fetch real projects of crates.io, PyPI, npm and Debian with their tests, and measure `init` and two runs of each, with a
                 release build or with this glovebox; takes minutes and the registries
   demo          build everything and run examples/quickstart
-  test [ARG…]   build components and pytest, then run all tests, with bubblewrap from the Debian mirror where
-                the machine has none; ARGs go to `cargo test`
+  test [ARG…]   build components, pytest and the servers of tests, then run all tests, with bubblewrap from the Debian mirror
+                where the machine has none; ARGs go to `cargo test`
   soak [ROUNDS] kill random processes of a run at random moments in each round (1000 by default), and print what was killed, lost and
                 duplicated; the tests run 50 rounds
   mutants CRATE [FILE…]
@@ -93,6 +97,8 @@ fn dispatch(arguments: &[String]) -> Step {
         "twice" if rest.is_empty() => twice::compare().map(|()| ExitCode::SUCCESS),
         "jail" if rest.is_empty() => components::build_programs().map(|()| ExitCode::SUCCESS),
         "pytest" if rest.is_empty() => pytest::prepare().map(|()| ExitCode::SUCCESS),
+        "nats" if rest.is_empty() => nats::prepare().map(|()| ExitCode::SUCCESS),
+        "moto" if rest.is_empty() => moto::prepare().map(|()| ExitCode::SUCCESS),
         "registry" if rest.is_empty() => registry::prepare().map(|()| ExitCode::SUCCESS),
         "wkg" if rest.is_empty() => registry::prepare_wkg().map(|()| ExitCode::SUCCESS),
         "plugin-tools" if rest.is_empty() => plugin_tools::prepare().map(|()| ExitCode::SUCCESS),

@@ -6,6 +6,11 @@ mod components;
 #[path = "../../../tests/guests/mod.rs"]
 #[allow(dead_code, reason = "the suites of several crates use it")]
 mod guests;
+#[path = "../../../tests/workbench/nats.rs"]
+#[allow(dead_code, reason = "the suites of several crates use it")]
+mod nats;
+#[path = "../../../tests/workbench/not_run.rs"]
+mod not_run;
 
 mod attempt;
 mod bind;

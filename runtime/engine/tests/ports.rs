@@ -1,13 +1,20 @@
-//! Tests what every adapter of the ports promises, independent of its storage: one suite that is run with memory and with SQLite.
+//! Tests what every adapter of the ports promises, independent of its storage: one suite that is run with memory, with SQLite and
+//! with NATS and an object store.
 //!
-//! A third adapter needs one more line at the end of [`suite`]. Promises that only a store on disk can make are tested in
-//! `tests/journal`.
+//! A further adapter needs one more line at the end of [`suite`]. Promises that only a store on disk can make are tested in
+//! `tests/journal`, and the faults of several servers in `runtime/fleet/tests`.
 
 mod blobs;
 mod log;
 mod queue;
 mod run;
 
+use crate::nats::{NatsServers, nats_program};
+use crate::not_run::not_run;
+use glovebox_fleet::blobs::ObjectBlobs;
+use glovebox_fleet::fleet::{Fleet, FleetAddress};
+use glovebox_fleet::init::Replication;
+use glovebox_fleet::log::NatsLog;
 use glovebox_journal::blobs::DirBlobs;
 use glovebox_journal::event::{BranchId, Event, Record, RunCanceled, RunId, StageReady, StreamKey, Task, Work};
 use glovebox_journal::memory::{MemoryBlobs, MemoryLog};
@@ -22,24 +29,48 @@ pub(crate) struct Under<L> {
     pub(crate) log: Arc<L>,
     pub(crate) run: RunId,
     _folder: Option<tempfile::TempDir>,
+    _servers: Option<NatsServers>,
 }
 
 /// An adapter that can be created with an empty journal.
 pub(crate) trait Adapter: RunLog + ClaimQueue + Sized + 'static {
-    fn empty() -> Under<Self>;
+    fn empty() -> impl Future<Output = Under<Self>>;
+
+    /// Returns false and says so if the adapter's service is not on this machine.
+    fn can_run() -> bool {
+        true
+    }
 }
 
 impl Adapter for MemoryLog {
-    fn empty() -> Under<Self> {
-        Under { log: Arc::default(), run: "run".into(), _folder: None }
+    async fn empty() -> Under<Self> {
+        Under { log: Arc::default(), run: "run".into(), _folder: None, _servers: None }
     }
 }
 
 impl Adapter for SqliteLog {
-    fn empty() -> Under<Self> {
+    async fn empty() -> Under<Self> {
         let (folder, run) = (tempfile::tempdir().unwrap(), RunId::new("run"));
         let log = SqliteLog::open(&folder.path().join("journal.sqlite"), run.clone()).unwrap();
-        Under { log: Arc::new(log), run, _folder: Some(folder) }
+        Under { log: Arc::new(log), run, _folder: Some(folder), _servers: None }
+    }
+}
+
+impl Adapter for NatsLog {
+    async fn empty() -> Under<Self> {
+        let servers = NatsServers::start(1, "");
+        let fleet = Fleet::connect(&FleetAddress::new(servers.addresses())).await.unwrap();
+        fleet.init(Replication::SingleNode).await.unwrap();
+        let log = Arc::new(fleet.log(ObjectBlobs::in_memory().unwrap()));
+        Under { log, run: "run".into(), _folder: None, _servers: Some(servers) }
+    }
+
+    fn can_run() -> bool {
+        let is_here = nats_program().is_some();
+        if !is_here {
+            not_run("the ports over NATS", "no nats-server: run `cargo xtask nats`");
+        }
+        is_here
     }
 }
 
@@ -114,6 +145,27 @@ impl Blobs for OnDisk {
     }
 }
 
+/// Journal in memory, blobs in an object store in a folder. They are durable before an append, so the journal is not part of it.
+pub(crate) struct InObjects(MemoryLog, ObjectBlobs);
+
+impl Blobs for InObjects {
+    fn open(folder: &Path) -> Self {
+        Self(MemoryLog::default(), ObjectBlobs::in_folder(folder).unwrap())
+    }
+
+    fn store(&self) -> &impl BlobStore {
+        &self.1
+    }
+
+    async fn append(&self, expect: &[(StreamKey, u64)], events: &[Event]) -> Result<Vec<Stored>, PortError> {
+        self.0.append(&"run".into(), expect, Timestamp::now(), events).await
+    }
+
+    fn reopen(self, folder: &Path) -> Self {
+        Self(self.0, ObjectBlobs::in_folder(folder).unwrap())
+    }
+}
+
 pub(crate) fn note(text: &str) -> Event {
     Event::RunCanceled(RunCanceled { by: text.to_owned() })
 }
@@ -138,112 +190,156 @@ macro_rules! suite {
 
             #[tokio::test]
             async fn what_is_appended_is_what_is_read() {
-                log::what_is_appended_is_what_is_read::<$type>().await;
+                if <$type>::can_run() {
+                    log::what_is_appended_is_what_is_read::<$type>().await;
+                }
             }
 
             #[tokio::test]
             async fn the_chain_is_the_same_in_every_adapter() {
-                log::the_chain_is_the_same_in_every_adapter::<$type>().await;
+                if <$type>::can_run() {
+                    log::the_chain_is_the_same_in_every_adapter::<$type>().await;
+                }
             }
 
             #[tokio::test]
             async fn a_second_run_sees_nothing_of_the_first() {
-                log::a_second_run_sees_nothing_of_the_first::<$type>().await;
+                if <$type>::can_run() {
+                    log::a_second_run_sees_nothing_of_the_first::<$type>().await;
+                }
             }
 
             #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
             async fn of_sixteen_writers_with_one_expectation_one_is_stored() {
-                log::of_sixteen_writers_with_one_expectation_one_is_stored::<$type>().await;
+                if <$type>::can_run() {
+                    log::of_sixteen_writers_with_one_expectation_one_is_stored::<$type>().await;
+                }
             }
 
             #[tokio::test]
             async fn a_stale_token_stores_nothing_of_its_batch() {
-                log::a_stale_token_stores_nothing_of_its_batch::<$type>().await;
+                if <$type>::can_run() {
+                    log::a_stale_token_stores_nothing_of_its_batch::<$type>().await;
+                }
             }
 
             #[tokio::test]
             async fn append_is_enqueue_and_a_lease_comes_back() {
-                queue::append_is_enqueue_and_a_lease_comes_back::<$type>().await;
+                if <$type>::can_run() {
+                    queue::append_is_enqueue_and_a_lease_comes_back::<$type>().await;
+                }
             }
 
             #[tokio::test]
             async fn timers_are_due_in_their_order() {
-                queue::timers_are_due_in_their_order::<$type>().await;
+                if <$type>::can_run() {
+                    queue::timers_are_due_in_their_order::<$type>().await;
+                }
             }
 
             #[tokio::test]
             async fn a_finished_task_is_not_delivered_again() {
-                queue::a_finished_task_is_not_delivered_again::<$type>().await;
+                if <$type>::can_run() {
+                    queue::a_finished_task_is_not_delivered_again::<$type>().await;
+                }
             }
 
             #[tokio::test]
             async fn what_a_run_begins_again_before_is_not_delivered() {
-                queue::what_a_run_begins_again_before_is_not_delivered::<$type>().await;
+                if <$type>::can_run() {
+                    queue::what_a_run_begins_again_before_is_not_delivered::<$type>().await;
+                }
             }
 
             #[tokio::test]
             async fn a_delivery_that_is_held_is_not_handed_out() {
-                queue::a_delivery_that_is_held_is_not_handed_out::<$type>().await;
+                if <$type>::can_run() {
+                    queue::a_delivery_that_is_held_is_not_handed_out::<$type>().await;
+                }
             }
 
             #[tokio::test]
             async fn a_job_of_three_leases_is_not_handed_out_twice() {
-                queue::a_job_of_three_leases_is_not_handed_out_twice::<$type>().await;
+                if <$type>::can_run() {
+                    queue::a_job_of_three_leases_is_not_handed_out_twice::<$type>().await;
+                }
             }
 
             #[tokio::test]
             async fn the_clock_of_a_worker_decides_no_ownership() {
-                queue::the_clock_of_a_worker_decides_no_ownership::<$type>().await;
+                if <$type>::can_run() {
+                    queue::the_clock_of_a_worker_decides_no_ownership::<$type>().await;
+                }
             }
 
             #[tokio::test]
             async fn a_run_is_driven_to_its_end() {
-                run::a_run_is_driven_to_its_end::<$type>().await;
+                if <$type>::can_run() {
+                    run::a_run_is_driven_to_its_end::<$type>().await;
+                }
             }
 
             #[tokio::test]
             async fn a_delivery_that_comes_twice_is_worked_on_once() {
-                run::a_delivery_that_comes_twice_is_worked_on_once::<$type>().await;
+                if <$type>::can_run() {
+                    run::a_delivery_that_comes_twice_is_worked_on_once::<$type>().await;
+                }
             }
 
             #[tokio::test]
             async fn a_stage_after_a_stage_costs_one_append() {
-                run::a_stage_after_a_stage_costs_one_append::<$type>().await;
+                if <$type>::can_run() {
+                    run::a_stage_after_a_stage_costs_one_append::<$type>().await;
+                }
             }
 
             #[tokio::test]
             async fn a_worker_that_paused_too_long_stores_nothing() {
-                run::a_worker_that_paused_too_long_stores_nothing::<$type>().await;
+                if <$type>::can_run() {
+                    run::a_worker_that_paused_too_long_stores_nothing::<$type>().await;
+                }
             }
 
             #[tokio::test]
             async fn an_answer_that_was_lost_is_found_in_the_journal() {
-                run::an_answer_that_was_lost_is_found_in_the_journal::<$type>().await;
+                if <$type>::can_run() {
+                    run::an_answer_that_was_lost_is_found_in_the_journal::<$type>().await;
+                }
             }
 
             #[tokio::test]
             async fn a_claim_that_was_overtaken_before_it_was_known_executes_nothing() {
-                run::a_claim_that_was_overtaken_before_it_was_known_executes_nothing::<$type>().await;
+                if <$type>::can_run() {
+                    run::a_claim_that_was_overtaken_before_it_was_known_executes_nothing::<$type>().await;
+                }
             }
 
             #[tokio::test]
             async fn a_claim_expects_the_head_that_it_saw() {
-                run::a_claim_expects_the_head_that_it_saw::<$type>().await;
+                if <$type>::can_run() {
+                    run::a_claim_expects_the_head_that_it_saw::<$type>().await;
+                }
             }
 
             #[tokio::test]
             async fn a_delivery_of_an_earlier_attempt_claims_nothing() {
-                run::a_delivery_of_an_earlier_attempt_claims_nothing::<$type>().await;
+                if <$type>::can_run() {
+                    run::a_delivery_of_an_earlier_attempt_claims_nothing::<$type>().await;
+                }
             }
 
             #[tokio::test]
             async fn a_cancel_and_a_commit_race_and_one_order_is_stored() {
-                run::a_cancel_and_a_commit_race_and_one_order_is_stored::<$type>().await;
+                if <$type>::can_run() {
+                    run::a_cancel_and_a_commit_race_and_one_order_is_stored::<$type>().await;
+                }
             }
 
             #[tokio::test]
             async fn a_journal_that_moves_to_another_adapter_folds_the_same() {
-                run::a_journal_that_moves_to_another_adapter_folds_the_same::<$type>().await;
+                if <$type>::can_run() {
+                    run::a_journal_that_moves_to_another_adapter_folds_the_same::<$type>().await;
+                }
             }
         }
     };
@@ -251,6 +347,7 @@ macro_rules! suite {
 
 suite!(memory: MemoryLog);
 suite!(sqlite: SqliteLog);
+suite!(nats: NatsLog);
 
 /// Declares each test of blobs once for each adapter.
 macro_rules! blob_suite {
@@ -288,3 +385,4 @@ macro_rules! blob_suite {
 
 blob_suite!(blobs_in_memory: InMemory);
 blob_suite!(blobs_on_disk: OnDisk);
+blob_suite!(blobs_in_objects: InObjects);

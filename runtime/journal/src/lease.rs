@@ -9,17 +9,12 @@ use std::collections::HashMap;
 
 /// The leased deliveries, each with the end of its lease in milliseconds since the epoch.
 #[derive(Default)]
-pub(crate) struct LeaseTable(HashMap<Delivery, i64>);
+pub struct LeaseTable(HashMap<Delivery, i64>);
 
 impl LeaseTable {
     /// Leases and returns the first of the waiting deliveries that is due and not leased. Each of `waiting` has the
-    /// time at which it is due, in milliseconds since the epoch.
-    pub(crate) fn next(
-        &mut self,
-        waiting: impl IntoIterator<Item = (Delivery, i64)>,
-        now: Timestamp,
-        lease_ms: u64,
-    ) -> Next {
+    /// time at which it is due, in milliseconds since the epoch. The lease ends `lease_ms` milliseconds after `now`.
+    pub fn next(&mut self, waiting: impl IntoIterator<Item = (Delivery, i64)>, now: Timestamp, lease_ms: u64) -> Next {
         let now = now.as_millisecond();
         let mut earliest = None;
         for (delivery, due_at) in waiting {
@@ -33,8 +28,8 @@ impl LeaseTable {
         earliest.and_then(|at| Timestamp::from_millisecond(at).ok()).map_or(Next::Empty, Next::At)
     }
 
-    /// Extends a lease. Returns false if it had already ended.
-    pub(crate) fn extend(&mut self, delivery: &Delivery, now: Timestamp, lease_ms: u64) -> bool {
+    /// Extends a lease to `lease_ms` milliseconds from `now`. Returns false if it had already ended.
+    pub fn extend(&mut self, delivery: &Delivery, now: Timestamp, lease_ms: u64) -> bool {
         let now = now.as_millisecond();
         match self.0.get_mut(delivery) {
             Some(until) if *until > now => {
@@ -45,13 +40,13 @@ impl LeaseTable {
         }
     }
 
-    /// Leases a delivery that [`LeaseTable::next`] did not return.
-    pub(crate) fn hold(&mut self, delivery: &Delivery, now: Timestamp, lease_ms: u64) {
+    /// Leases a delivery that [`LeaseTable::next`] did not return, for `lease_ms` milliseconds from `now`.
+    pub fn hold(&mut self, delivery: &Delivery, now: Timestamp, lease_ms: u64) {
         self.0.insert(delivery.clone(), now.as_millisecond().saturating_add_unsigned(lease_ms));
     }
 
     /// Removes the lease of a delivery.
-    pub(crate) fn end(&mut self, delivery: &Delivery) {
+    pub fn end(&mut self, delivery: &Delivery) {
         self.0.remove(delivery);
     }
 }

@@ -8,9 +8,9 @@
 use crate::event::{Digest, Event, EventText, Record, RunId, StreamKey, canonical, chain, whole_milliseconds};
 use crate::lease::LeaseTable;
 use crate::ports::{BlobStore, ClaimQueue, Delivery, Next, PortError, RunLog, Stored};
-use crate::queue_change::QueueChange;
+use crate::queue::Queue;
 use jiff::Timestamp;
-use std::collections::{BTreeMap, HashMap};
+use std::collections::HashMap;
 use std::io::{Cursor, Read};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -28,8 +28,7 @@ struct Store {
 struct Journal {
     records: Vec<Record>,
     heads: HashMap<StreamKey, u64>,
-    /// Ready attempts by task key: the delivery and the time at which it is due, in milliseconds since the epoch.
-    waiting: BTreeMap<String, (Delivery, i64)>,
+    queue: Queue,
 }
 
 impl MemoryLog {
@@ -39,25 +38,15 @@ impl MemoryLog {
 }
 
 impl Journal {
-    fn push(&mut self, run: &RunId, at: Timestamp, event: Event, text: String) -> Stored {
+    fn push(&mut self, at: Timestamp, event: Event, text: String) -> Stored {
         let prev = self.records.last().map_or(Digest::ZERO, |last| last.hash);
         let seq = self.records.len() as u64 + 1;
         let hash = chain(&prev, seq, at, &text);
         let text = EventText::from(text);
         self.heads.insert(event.stream(), seq);
-        match QueueChange::from_event(&event) {
-            QueueChange::Ready { task, due_at } => {
-                let (name, due_at) = (task.to_string(), due_at.unwrap_or(at.as_millisecond()));
-                self.waiting.insert(name, (Delivery { run: run.clone(), task, ready_seq: seq }, due_at));
-            }
-            QueueChange::Done { task } => drop(self.waiting.remove(&task.to_string())),
-            QueueChange::BranchEnded { generation, branch } => {
-                self.waiting.retain(|_, (waiting, _)| !QueueChange::ends(generation, &branch, &waiting.task));
-            }
-            QueueChange::Clear => self.waiting.clear(),
-            QueueChange::Nothing => {}
-        }
-        self.records.push(Record { seq, at, prev, hash, event, text: text.clone() });
+        let record = Record { seq, at, prev, hash, event, text: text.clone() };
+        self.queue.apply(&record);
+        self.records.push(record);
         Stored { seq, prev, hash, text }
     }
 }
@@ -81,7 +70,7 @@ impl RunLog for MemoryLog {
             }
         }
         let at = whole_milliseconds(at);
-        Ok(events.iter().zip(texts).map(|(event, text)| journal.push(run, at, event.clone(), text)).collect())
+        Ok(events.iter().zip(texts).map(|(event, text)| journal.push(at, event.clone(), text)).collect())
     }
 
     async fn read(&self, run: &RunId, from: u64, records_max: usize) -> Result<Vec<Record>, PortError> {
@@ -95,9 +84,7 @@ impl RunLog for MemoryLog {
 impl ClaimQueue for MemoryLog {
     async fn next(&self, run: &RunId, now: Timestamp, lease_ms: u64) -> Result<Next, PortError> {
         let Store { runs, leases } = &mut *self.lock();
-        let mut waiting: Vec<_> = runs.get(run).into_iter().flat_map(|run| run.waiting.values().cloned()).collect();
-        waiting.sort_by_key(|(delivery, due_at)| (*due_at, delivery.ready_seq));
-        Ok(leases.next(waiting, now, lease_ms))
+        Ok(runs.get(run).map_or(Next::Empty, |journal| journal.queue.next(run, leases, now, lease_ms)))
     }
 
     async fn extend(&self, delivery: &Delivery, now: Timestamp, lease_ms: u64) -> Result<bool, PortError> {

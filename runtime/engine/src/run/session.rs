@@ -25,8 +25,9 @@ use glovebox_journal::event::{
     WentBack,
 };
 use glovebox_journal::ports::{BlobStore, RunLog, Signals};
+use glovebox_journal::queue::Queue;
 use glovebox_journal::rewind::{self, Fold};
-use glovebox_journal::sqlite::{Owner, Queue, SqliteLog, Tip, VerifiedJournal};
+use glovebox_journal::sqlite::{Owner, SqliteLog, Tip, VerifiedJournal};
 use glovebox_pipeline::ir::{NodeId, Pipeline};
 use glovebox_plan::plan::compare::{Addition, Change, additions};
 use glovebox_plan::plan::{Plan, PlanCapabilities};

@@ -9,7 +9,7 @@ use std::sync::Arc;
 const WRITERS: usize = 16;
 
 pub(crate) async fn what_is_appended_is_what_is_read<L: Adapter>() {
-    let under = L::empty();
+    let under = L::empty().await;
     assert!(under.records().await.is_empty());
     let events = [note("a"), ready("n", None), note("ü \"quoted\"\n")];
     let stored = under.append(&[(StreamKey::Run, 0)], &events).await.unwrap();
@@ -25,7 +25,7 @@ pub(crate) async fn what_is_appended_is_what_is_read<L: Adapter>() {
 
 /// A journal can be moved between adapters only if all adapters compute the same hashes.
 pub(crate) async fn the_chain_is_the_same_in_every_adapter<L: Adapter>() {
-    let under = L::empty();
+    let under = L::empty().await;
     let at = Timestamp::now();
     let events = [note("a"), ready("n", Some(at))];
     under.log.append(&under.run, &[], at, &events).await.unwrap();
@@ -38,7 +38,7 @@ pub(crate) async fn the_chain_is_the_same_in_every_adapter<L: Adapter>() {
 }
 
 pub(crate) async fn of_sixteen_writers_with_one_expectation_one_is_stored<L: Adapter>() {
-    let under = L::empty();
+    let under = L::empty().await;
     for round in 0..20u64 {
         let writers: Vec<_> = (0..WRITERS)
             .map(|writer| {
@@ -71,7 +71,7 @@ fn started(worker: &str) -> Event {
 }
 
 pub(crate) async fn a_stale_token_stores_nothing_of_its_batch<L: Adapter>() {
-    let under = L::empty();
+    let under = L::empty().await;
     under.append(&[(StreamKey::Run, 0)], &[ready("n", None)]).await.unwrap();
     let task_head = |head: u64| (StreamKey::Task(task("n")), head);
     let stale = under.append(&[task_head(1)], &[started("zombie")]).await.unwrap()[0].seq;
@@ -88,7 +88,7 @@ pub(crate) async fn a_stale_token_stores_nothing_of_its_batch<L: Adapter>() {
 
 /// An adapter may store the journals of many runs or refuse all but one.
 pub(crate) async fn a_second_run_sees_nothing_of_the_first<L: Adapter>() {
-    let under = L::empty();
+    let under = L::empty().await;
     under.append(&[], &[note("a"), ready("n", None)]).await.unwrap();
     let (other, now) = ("other".into(), Timestamp::now());
     match under.log.read(&other, 1, 10).await {

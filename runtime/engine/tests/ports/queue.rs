@@ -13,7 +13,7 @@ async fn due<L: Adapter>(under: &Under<L>, now: Timestamp, lease_ms: u64) -> Del
 }
 
 pub(crate) async fn append_is_enqueue_and_a_lease_comes_back<L: Adapter>() {
-    let (under, now) = (L::empty(), Timestamp::now());
+    let (under, now) = (L::empty().await, Timestamp::now());
     let next = async |ms: i64| under.log.next(&under.run, after(now, ms), 100).await.unwrap();
     assert_eq!(next(0).await, Next::Empty);
     under.log.append(&under.run, &[], now, &[ready("n", None)]).await.unwrap();
@@ -27,7 +27,7 @@ pub(crate) async fn append_is_enqueue_and_a_lease_comes_back<L: Adapter>() {
 }
 
 pub(crate) async fn timers_are_due_in_their_order<L: Adapter>() {
-    let (under, now) = (L::empty(), Timestamp::now());
+    let (under, now) = (L::empty().await, Timestamp::now());
     let timers = [("late", 300), ("soon", 100), ("later", 200)];
     for (node, ms) in timers {
         let event = ready(node, Some(after(now, ms)));
@@ -43,7 +43,7 @@ pub(crate) async fn timers_are_due_in_their_order<L: Adapter>() {
 }
 
 pub(crate) async fn a_finished_task_is_not_delivered_again<L: Adapter>() {
-    let (under, now) = (L::empty(), Timestamp::now());
+    let (under, now) = (L::empty().await, Timestamp::now());
     under.log.append(&under.run, &[], now, &[ready("n", None), ready("m", None)]).await.unwrap();
     let delivery = due(&under, now, 10).await;
     under.log.append(&under.run, &[], now, &[super::run::finished(&delivery.task)]).await.unwrap();
@@ -55,7 +55,7 @@ pub(crate) async fn a_finished_task_is_not_delivered_again<L: Adapter>() {
 
 /// A task that was in progress when a process was killed is not delivered after the run restarts at another node.
 pub(crate) async fn what_a_run_begins_again_before_is_not_delivered<L: Adapter>() {
-    let (under, now) = (L::empty(), Timestamp::now());
+    let (under, now) = (L::empty().await, Timestamp::now());
     let resumed = |from: Option<&str>| {
         Event::RunResumed(Box::new(RunResumed { from: from.map(NodeId::from), ..RunResumed::default() }))
     };
@@ -71,7 +71,7 @@ pub(crate) async fn what_a_run_begins_again_before_is_not_delivered<L: Adapter>(
 
 /// A task that a driver claims in the append that made it ready counts as delivered.
 pub(crate) async fn a_delivery_that_is_held_is_not_handed_out<L: Adapter>() {
-    let (under, now) = (L::empty(), Timestamp::now());
+    let (under, now) = (L::empty().await, Timestamp::now());
     let ready_seq = under.log.append(&under.run, &[], now, &[ready("n", None)]).await.unwrap()[0].seq;
     let delivery = Delivery { run: under.run.clone(), task: task("n"), ready_seq };
     under.log.hold(&delivery, now, 90).await.unwrap();
@@ -82,7 +82,7 @@ pub(crate) async fn a_delivery_that_is_held_is_not_handed_out<L: Adapter>() {
 }
 
 pub(crate) async fn a_job_of_three_leases_is_not_handed_out_twice<L: Adapter>() {
-    let (under, now) = (L::empty(), Timestamp::now());
+    let (under, now) = (L::empty().await, Timestamp::now());
     under.log.append(&under.run, &[], now, &[ready("n", None)]).await.unwrap();
     let delivery = due(&under, now, 90).await;
     for ms in (30..=270).step_by(30) {
@@ -93,7 +93,7 @@ pub(crate) async fn a_job_of_three_leases_is_not_handed_out_twice<L: Adapter>() 
 
 /// A worker whose clock is ahead gets a delivery that another worker already has. Its claim is refused nevertheless.
 pub(crate) async fn the_clock_of_a_worker_decides_no_ownership<L: Adapter>() {
-    let (under, now) = (L::empty(), Timestamp::now());
+    let (under, now) = (L::empty().await, Timestamp::now());
     under.log.append(&under.run, &[], now, &[ready("n", None)]).await.unwrap();
     let (first, second) = (due(&under, now, 100).await, due(&under, after(now, 3_600_000), 100).await);
     assert_eq!(first, second);

@@ -89,7 +89,7 @@ fn finishes(records: &[Record]) -> usize {
 }
 
 pub(crate) async fn a_run_is_driven_to_its_end<L: Adapter>() {
-    let (under, pipeline, signals) = (L::empty(), pipeline(), LocalSignals::new());
+    let (under, pipeline, signals) = (L::empty().await, pipeline(), LocalSignals::new());
     let mut driver = driver(&pipeline, &*under.log, &signals);
     driver.start(started()).await.unwrap();
     driver.drive(succeed).await.unwrap();
@@ -203,7 +203,7 @@ impl<L: Adapter> ClaimQueue for FaultyAdapter<'_, L> {
 }
 
 pub(crate) async fn a_delivery_that_comes_twice_is_worked_on_once<L: Adapter>() {
-    let (under, pipeline, signals) = (L::empty(), pipeline(), LocalSignals::new());
+    let (under, pipeline, signals) = (L::empty().await, pipeline(), LocalSignals::new());
     let unkind = FaultyAdapter::new(&*under.log, false);
     let mut driver = driver(&pipeline, &unkind, &signals);
     driver.start(started()).await.unwrap();
@@ -218,7 +218,7 @@ pub(crate) async fn a_delivery_that_comes_twice_is_worked_on_once<L: Adapter>() 
 
 /// The claim of the next attempt is part of the commit of the previous one.
 pub(crate) async fn a_stage_after_a_stage_costs_one_append<L: Adapter>() {
-    let (under, pipeline, signals) = (L::empty(), pipeline(), LocalSignals::new());
+    let (under, pipeline, signals) = (L::empty().await, pipeline(), LocalSignals::new());
     let counting = FaultyAdapter::new(&*under.log, false);
     let mut driver = driver(&pipeline, &counting, &signals);
     driver.start(started()).await.unwrap();
@@ -231,7 +231,7 @@ pub(crate) async fn a_stage_after_a_stage_costs_one_append<L: Adapter>() {
 }
 
 pub(crate) async fn an_answer_that_was_lost_is_found_in_the_journal<L: Adapter>() {
-    let (under, pipeline, signals) = (L::empty(), pipeline(), LocalSignals::new());
+    let (under, pipeline, signals) = (L::empty().await, pipeline(), LocalSignals::new());
     let unkind = FaultyAdapter::new(&*under.log, true);
     let mut driver = driver(&pipeline, &unkind, &signals);
     driver.start(started()).await.unwrap();
@@ -241,7 +241,7 @@ pub(crate) async fn an_answer_that_was_lost_is_found_in_the_journal<L: Adapter>(
 }
 
 pub(crate) async fn a_worker_that_paused_too_long_stores_nothing<L: Adapter>() {
-    let (under, pipeline, signals) = (L::empty(), pipeline(), LocalSignals::new());
+    let (under, pipeline, signals) = (L::empty().await, pipeline(), LocalSignals::new());
     let counter = Counter::default();
     let run = under.run.clone();
     let mut paused = Driver::new(run, &pipeline, &*under.log, &signals, "w".to_owned(), counter.clone());
@@ -265,7 +265,7 @@ pub(crate) async fn a_worker_that_paused_too_long_stores_nothing<L: Adapter>() {
 }
 
 pub(crate) async fn a_claim_that_was_overtaken_before_it_was_known_executes_nothing<L: Adapter>() {
-    let (under, pipeline, signals) = (L::empty(), pipeline(), LocalSignals::new());
+    let (under, pipeline, signals) = (L::empty().await, pipeline(), LocalSignals::new());
     let unkind = FaultyAdapter { overtakes: AtomicBool::new(true), ..FaultyAdapter::new(&*under.log, false) };
     let mut driver = driver(&pipeline, &unkind, &signals);
     driver.start(started()).await.unwrap();
@@ -284,7 +284,7 @@ pub(crate) async fn a_claim_that_was_overtaken_before_it_was_known_executes_noth
 
 /// The head of a task is the fencing token: a claim that another worker made in between is not replaced.
 pub(crate) async fn a_claim_expects_the_head_that_it_saw<L: Adapter>() {
-    let (under, pipeline, signals) = (L::empty(), pipeline(), LocalSignals::new());
+    let (under, pipeline, signals) = (L::empty().await, pipeline(), LocalSignals::new());
     let unkind = FaultyAdapter { claims_first: AtomicBool::new(true), ..FaultyAdapter::new(&*under.log, false) };
     let mut driver = driver(&pipeline, &unkind, &signals);
     driver.start(started()).await.unwrap();
@@ -293,7 +293,7 @@ pub(crate) async fn a_claim_expects_the_head_that_it_saw<L: Adapter>() {
 }
 
 pub(crate) async fn a_delivery_of_an_earlier_attempt_claims_nothing<L: Adapter>() {
-    let (under, pipeline, signals) = (L::empty(), pipeline(), LocalSignals::new());
+    let (under, pipeline, signals) = (L::empty().await, pipeline(), LocalSignals::new());
     let unkind = FaultyAdapter::new(&*under.log, false);
     let mut driver = driver(&pipeline, &unkind, &signals);
     driver.start(started()).await.unwrap();
@@ -323,7 +323,7 @@ pub(crate) async fn a_delivery_of_an_earlier_attempt_claims_nothing<L: Adapter>(
 
 pub(crate) async fn a_cancel_and_a_commit_race_and_one_order_is_stored<L: Adapter>() {
     for is_before in [true, false] {
-        let (under, pipeline, signals) = (L::empty(), pipeline(), LocalSignals::new());
+        let (under, pipeline, signals) = (L::empty().await, pipeline(), LocalSignals::new());
         let mut driver = driver(&pipeline, &*under.log, &signals);
         driver.start(started()).await.unwrap();
         let stage = async |assignment: Assignment| {
@@ -346,11 +346,11 @@ pub(crate) async fn a_cancel_and_a_commit_race_and_one_order_is_stored<L: Adapte
 }
 
 pub(crate) async fn a_journal_that_moves_to_another_adapter_folds_the_same<L: Adapter>() {
-    let (from, pipeline, signals) = (L::empty(), pipeline(), LocalSignals::new());
+    let (from, pipeline, signals) = (L::empty().await, pipeline(), LocalSignals::new());
     let mut first = driver(&pipeline, &*from.log, &signals);
     first.start(started()).await.unwrap();
     let records = from.records().await;
-    let to: Under<MemoryLog> = MemoryLog::empty();
+    let to: Under<MemoryLog> = MemoryLog::empty().await;
     for record in &records {
         to.log.append(&to.run, &[], record.at, std::slice::from_ref(&record.event)).await.unwrap();
     }

@@ -1,4 +1,4 @@
-//! The queue of ready attempts, computed from the records.
+//! The queue of a journal in a database, computed from the records.
 //!
 //! The queue is in the memory of the process that drives the run, which is the only one that delivers. It changes after
 //! each append, once the append is durable. Leases are in memory too, because they must end with the process. After the
@@ -7,13 +7,13 @@
 
 use super::rows::{self, Tip};
 use super::{PAGE_RECORDS, SqliteLog};
-use crate::event::{Record, RunId, Task};
+use crate::event::RunId;
 use crate::lease::LeaseTable;
 use crate::ports::{ClaimQueue, Delivery, Next, PortError};
+use crate::queue::Queue;
 use crate::queue_change::QueueChange;
 use jiff::Timestamp;
 use rusqlite::Connection;
-use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// The leases of this process.
@@ -26,58 +26,15 @@ impl Leases {
     }
 }
 
-/// The sort key of the queue: the time at which a task is due, in milliseconds since the epoch, and the sequence number
-/// of its `stage.ready` record.
-type Place = (i64, u64);
-
-/// The tasks that are ready and not finished.
-#[derive(Debug, Default, PartialEq)]
-pub struct Queue {
-    waiting: BTreeMap<Place, Task>,
-    places: HashMap<Task, Place>,
-}
-
-impl Queue {
-    /// Applies a record. Records must be applied in the order of the journal.
-    pub fn apply(&mut self, record: &Record) {
-        self.change(QueueChange::from_event(&record.event), record.seq, record.at);
-    }
-
-    /// Applies the change of the record with this sequence number and time.
-    fn change(&mut self, change: QueueChange, seq: u64, at: Timestamp) {
-        match change {
-            QueueChange::Ready { task, due_at } => {
-                let place = (due_at.unwrap_or(at.as_millisecond()), seq);
-                self.remove(&task);
-                self.waiting.insert(place, task.clone());
-                self.places.insert(task, place);
-            }
-            QueueChange::Done { task } => self.remove(&task),
-            QueueChange::BranchEnded { generation, branch } => {
-                self.places.retain(|task, _| !QueueChange::ends(generation, &branch, task));
-                self.waiting.retain(|_, task| !QueueChange::ends(generation, &branch, task));
-            }
-            QueueChange::Clear => *self = Self::default(),
-            QueueChange::Nothing => {}
+/// Builds the queue from all records.
+fn read(connection: &Connection) -> Result<Queue, PortError> {
+    let (mut queue, mut tip) = (Queue::default(), Tip::START);
+    loop {
+        let page = rows::page(connection, &mut tip, PAGE_RECORDS)?;
+        if page.is_empty() {
+            return Ok(queue);
         }
-    }
-
-    fn remove(&mut self, task: &Task) {
-        if let Some(place) = self.places.remove(task) {
-            self.waiting.remove(&place);
-        }
-    }
-
-    /// Builds the queue from all records.
-    fn read(connection: &Connection) -> Result<Self, PortError> {
-        let (mut queue, mut tip) = (Self::default(), Tip::START);
-        loop {
-            let page = rows::page(connection, &mut tip, PAGE_RECORDS)?;
-            if page.is_empty() {
-                return Ok(queue);
-            }
-            page.iter().for_each(|record| queue.apply(record));
-        }
+        page.iter().for_each(|record| queue.apply(record));
     }
 }
 
@@ -120,12 +77,9 @@ impl ClaimQueue for SqliteLog {
         let mut queue = self.queue.lock();
         let queue = match &mut *queue {
             Some(queue) => queue,
-            unknown => unknown.insert(self.reading(Queue::read)?),
+            unknown => unknown.insert(self.reading(read)?),
         };
-        let waiting = queue.waiting.iter().map(|((due_at, ready_seq), task)| {
-            (Delivery { run: run.clone(), task: task.clone(), ready_seq: *ready_seq }, *due_at)
-        });
-        Ok(self.leases.lock().next(waiting, now, lease_ms))
+        Ok(queue.next(run, &mut self.leases.lock(), now, lease_ms))
     }
 
     async fn extend(&self, delivery: &Delivery, now: Timestamp, lease_ms: u64) -> Result<bool, PortError> {

@@ -1,0 +1,319 @@
+//! Blobs in an object store that several machines read: a folder, memory, or a service with the protocol of S3.
+//!
+//! The name of an object is the digest of its bytes. An object is created if it is not there, and is durable when a call
+//! to store it returns, so a frame may name it. Bytes that are read are hashed before any of them is handed out: neither
+//! the service nor the network between is trusted with the content.
+//!
+//! The calls of [`BlobStore`] block, and object stores are asynchronous. They run on a thread of their own, so that a
+//! call may come from any thread, a thread of a runtime included.
+
+use crate::s3::{self, S3Error};
+use bytes::Bytes;
+use futures_util::TryStreamExt as _;
+use glovebox_journal::event::Digest;
+use glovebox_journal::ports::{BlobStore, PortError};
+use object_store::local::LocalFileSystem;
+use object_store::memory::InMemory;
+use object_store::path::Path as Key;
+use object_store::{Error, GetResult, ObjectStore, ObjectStoreExt as _, PutMode, PutPayload};
+use std::future::Future;
+use std::io::{self, Cursor, Read, Seek, Write};
+use std::path::Path;
+use std::sync::{Arc, mpsc};
+use tokio::runtime::Runtime;
+
+/// Maximum size in bytes of a blob that is held in memory and stored by one request. It is also the size of the parts of
+/// larger ones.
+const PART_BYTES: usize = 8 * 1024 * 1024;
+
+/// A store of blobs in an object store. All clones share its thread.
+#[derive(Clone)]
+pub struct ObjectBlobs(Arc<Inner>);
+
+struct Inner {
+    store: Arc<dyn ObjectStore>,
+    /// `None` only while it is dropped.
+    runtime: Option<Runtime>,
+}
+
+impl Drop for Inner {
+    fn drop(&mut self) {
+        // A runtime that is dropped waits for its threads, which is not allowed on a thread of another runtime.
+        self.runtime.take().into_iter().for_each(Runtime::shutdown_background);
+    }
+}
+
+impl ObjectBlobs {
+    /// Creates a store in memory. Its content is lost when the process ends.
+    ///
+    /// # Errors
+    /// No thread can be started.
+    pub fn in_memory() -> Result<Self, PortError> {
+        Self::new(Arc::new(InMemory::new()))
+    }
+
+    /// Opens a store in an existing folder, which every machine must see: a disk of this machine or a network file
+    /// system. Files and folders are flushed before a call returns.
+    ///
+    /// # Errors
+    /// The folder does not exist, or no thread can be started.
+    pub fn in_folder(folder: &Path) -> Result<Self, PortError> {
+        let store = LocalFileSystem::new_with_prefix(folder).map_err(|error| unavailable(&error))?;
+        Self::new(Arc::new(store.with_fsync(true)))
+    }
+
+    /// Opens a store in a bucket of a service with the protocol of S3. `options` are pairs such as `aws_region` and
+    /// `aws_endpoint`, as the tools of S3 read them from the environment. Nothing is sent yet.
+    ///
+    /// # Errors
+    /// An option is unknown or has a value of the wrong form, or TLS cannot be set up.
+    pub fn in_s3(bucket: &str, options: &[(String, String)]) -> Result<Self, S3Error> {
+        let store = s3::open(bucket, options)?;
+        Self::new(Arc::new(store)).map_err(|error| S3Error::Thread(error.to_string()))
+    }
+
+    fn new(store: Arc<dyn ObjectStore>) -> Result<Self, PortError> {
+        let mut runtime = tokio::runtime::Builder::new_multi_thread();
+        runtime.worker_threads(1).thread_name("blobs").enable_all();
+        let runtime = Some(runtime.build().map_err(|error| unavailable(&error))?);
+        Ok(Self(Arc::new(Inner { store, runtime })))
+    }
+
+    /// Runs a future on the thread of this store, and blocks until it ends.
+    fn wait<T: Send + 'static>(
+        &self,
+        work: impl Future<Output = Result<T, PortError>> + Send + 'static,
+    ) -> Result<T, PortError> {
+        let stopped = || PortError::Unavailable("the thread of the object store has stopped".to_owned());
+        let runtime = self.0.runtime.as_ref().ok_or_else(stopped)?;
+        let (answer, answered) = mpsc::sync_channel(1);
+        runtime.spawn(async move {
+            let _ = answer.send(work.await);
+        });
+        answered.recv().map_err(|_| stopped())?
+    }
+
+    /// Opens an object, or returns why it cannot be read.
+    fn get(&self, digest: Digest) -> Result<GetResult, PortError> {
+        let store = Arc::clone(&self.0.store);
+        self.wait(async move {
+            store.get(&key(&digest)).await.map_err(|error| match error {
+                Error::NotFound { .. } => corrupt(&digest, "it is missing"),
+                error => unavailable(&error),
+            })
+        })
+    }
+
+    /// Reads an object and verifies its digest.
+    fn read(&self, digest: Digest, found: GetResult) -> Result<Box<dyn Read + Send>, PortError> {
+        if found.meta.size <= PART_BYTES as u64 {
+            let bytes = self.wait(async move { found.bytes().await.map_err(|error| unavailable(&error)) })?;
+            return match Digest::hash(&bytes) == digest {
+                true => Ok(Box::new(Cursor::new(bytes))),
+                false => Err(corrupt(&digest, "its bytes have another digest")),
+            };
+        }
+        let mut file = tempfile::tempfile().map_err(|error| unavailable(&error))?;
+        let mut copy = file.try_clone().map_err(|error| unavailable(&error))?;
+        let hash = self.wait(async move {
+            let (mut stream, mut hasher) = (found.into_stream(), blake3::Hasher::new());
+            while let Some(bytes) = stream.try_next().await.map_err(|error| unavailable(&error))? {
+                hasher.update(&bytes);
+                copy.write_all(&bytes).map_err(|error| unavailable(&error))?;
+            }
+            Ok(Digest::from(hasher.finalize()))
+        })?;
+        if hash != digest {
+            return Err(corrupt(&digest, "its bytes have another digest"));
+        }
+        file.rewind().map_err(|error| unavailable(&error))?;
+        Ok(Box::new(file))
+    }
+
+    fn put_small(&self, bytes: Bytes) -> Result<Digest, PortError> {
+        let digest = Digest::hash(&bytes);
+        let store = Arc::clone(&self.0.store);
+        self.wait(async move {
+            let size = bytes.len() as u64;
+            let payload = PutPayload::from(bytes);
+            match store.put_opts(&key(&digest), payload.clone(), PutMode::Create.into()).await {
+                Ok(_) => Ok(digest),
+                // An object of another length was cut off or damaged, and is replaced.
+                Err(Error::AlreadyExists { .. }) => match has(&*store, &digest, size).await? {
+                    true => Ok(digest),
+                    false => {
+                        store.put(&key(&digest), payload).await.map(|_| digest).map_err(|error| unavailable(&error))
+                    }
+                },
+                Err(error) => Err(unavailable(&error)),
+            }
+        })
+    }
+
+    /// Stores a stream of more than [`PART_BYTES`]. Its name is known only at its end, so it is written to a file first.
+    fn put_large(&self, bytes: &mut dyn Read) -> Result<Digest, PortError> {
+        let mut file = tempfile::tempfile().map_err(|error| unavailable(&error))?;
+        let mut hasher = blake3::Hasher::new();
+        let mut tee = Tee { file: &mut file, hasher: &mut hasher };
+        let size = io::copy(bytes, &mut tee).map_err(|error| unavailable(&error))?;
+        let digest = Digest::from(hasher.finalize());
+        file.rewind().map_err(|error| unavailable(&error))?;
+        let store = Arc::clone(&self.0.store);
+        self.wait(async move {
+            if has(&*store, &digest, size).await? {
+                return Ok(digest);
+            }
+            upload(&*store, &digest, file).await?;
+            Ok(digest)
+        })
+    }
+}
+
+/// Writes a file to the object of a digest, in parts. The object appears when the last part is stored.
+async fn upload(store: &dyn ObjectStore, digest: &Digest, file: std::fs::File) -> Result<(), PortError> {
+    let mut upload = store.put_multipart(&key(digest)).await.map_err(|error| unavailable(&error))?;
+    loop {
+        let mut part = Vec::with_capacity(PART_BYTES);
+        let read = Read::take(&file, PART_BYTES as u64).read_to_end(&mut part).map_err(|error| unavailable(&error));
+        let put = match read {
+            Ok(0) => break,
+            Ok(_) => upload.put_part(part.into()).await.map_err(|error| unavailable(&error)),
+            Err(error) => Err(error),
+        };
+        if let Err(error) = put {
+            // The parts are not part of any object. A service may keep them until its own clean-up.
+            let _ = upload.abort().await;
+            return Err(error);
+        }
+    }
+    upload.complete().await.map(drop).map_err(|error| unavailable(&error))
+}
+
+/// Returns true if the object of a digest exists and has this length.
+async fn has(store: &dyn ObjectStore, digest: &Digest, bytes: u64) -> Result<bool, PortError> {
+    match store.head(&key(digest)).await {
+        Ok(found) => Ok(found.size == bytes),
+        Err(Error::NotFound { .. }) => Ok(false),
+        Err(error) => Err(unavailable(&error)),
+    }
+}
+
+impl BlobStore for ObjectBlobs {
+    fn put(&self, bytes: &mut dyn Read) -> Result<Digest, PortError> {
+        let mut beginning = Vec::new();
+        let limit = PART_BYTES as u64 + 1;
+        Read::take(&mut *bytes, limit).read_to_end(&mut beginning).map_err(|error| unavailable(&error))?;
+        match beginning.len() <= PART_BYTES {
+            true => self.put_small(beginning.into()),
+            false => self.put_large(&mut beginning.as_slice().chain(bytes)),
+        }
+    }
+
+    fn open(&self, digest: &Digest) -> Result<Box<dyn Read + Send>, PortError> {
+        self.read(*digest, self.get(*digest)?)
+    }
+
+    fn read_all(&self, digest: &Digest, bytes_max: u64) -> Result<Vec<u8>, PortError> {
+        let found = self.get(*digest)?;
+        // The length is compared before anything is transferred.
+        if found.meta.size > bytes_max {
+            return Err(corrupt(digest, &format!("it has more than {bytes_max} bytes, the most that is read at once")));
+        }
+        let mut bytes = Vec::new();
+        self.read(*digest, found)?.read_to_end(&mut bytes).map_err(|error| unavailable(&error))?;
+        Ok(bytes)
+    }
+}
+
+/// Writes bytes to a file and hashes them.
+struct Tee<'a> {
+    file: &'a mut std::fs::File,
+    hasher: &'a mut blake3::Hasher,
+}
+
+impl Write for Tee<'_> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let written = self.file.write(bytes)?;
+        self.hasher.update(&bytes[..written]);
+        Ok(written)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.file.flush()
+    }
+}
+
+/// Returns the name of a blob's object. The first two digits are a folder, so that no folder has all files.
+fn key(digest: &Digest) -> Key {
+    let hex = digest.hex();
+    Key::from_iter(["blobs", &hex[..2], &hex])
+}
+
+fn unavailable(error: &dyn std::error::Error) -> PortError {
+    PortError::Unavailable(error.to_string())
+}
+
+fn corrupt(digest: &Digest, found: &str) -> PortError {
+    PortError::Corrupt { what: format!("blob {digest}"), found: found.to_owned() }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn stores() -> (tempfile::TempDir, [ObjectBlobs; 2]) {
+        let folder = tempfile::tempdir().unwrap();
+        let stores = [ObjectBlobs::in_memory().unwrap(), ObjectBlobs::in_folder(folder.path()).unwrap()];
+        (folder, stores)
+    }
+
+    #[test]
+    fn blobs_in_memory_and_in_parts_are_read_back() {
+        for blobs in stores().1 {
+            for size in [0, 5, PART_BYTES, PART_BYTES + 1, 2 * PART_BYTES + 3] {
+                let bytes: Vec<u8> = (0..251).cycle().take(size).collect();
+                for _ in 0..2 {
+                    assert_eq!(blobs.put_bytes(&bytes).unwrap(), Digest::hash(&bytes));
+                }
+                assert!(blobs.read_all(&Digest::hash(&bytes), size as u64).unwrap() == bytes, "{size}");
+                let refused = blobs.read_all(&Digest::hash(&bytes), (size as u64).saturating_sub(1));
+                assert_eq!(refused.is_err(), size > 0, "{size}");
+            }
+        }
+    }
+
+    #[test]
+    fn an_object_that_is_damaged_is_refused_and_one_that_is_cut_off_is_replaced() {
+        let (folder, [_, blobs]) = stores();
+        for size in [5, PART_BYTES + 1] {
+            let bytes = vec![7; size];
+            let digest = blobs.put_bytes(&bytes).unwrap();
+            let path = folder.path().join(key(&digest).to_string());
+            let mut rotten = bytes.clone();
+            rotten[size - 1] = 8;
+            std::fs::write(&path, rotten).unwrap();
+            let error = blobs.open(&digest).err().unwrap().to_string();
+            assert_eq!(error, format!("blob {digest} is corrupt: its bytes have another digest"));
+            std::fs::write(&path, &bytes[..size - 1]).unwrap();
+            assert_eq!(blobs.put_bytes(&bytes).unwrap(), digest);
+            assert!(blobs.read_all(&digest, size as u64).unwrap() == bytes);
+        }
+    }
+
+    #[test]
+    fn a_blob_that_is_missing_is_named() {
+        for blobs in stores().1 {
+            let digest = Digest::hash(b"never stored");
+            let error = blobs.open(&digest).err().unwrap().to_string();
+            assert_eq!(error, format!("blob {digest} is corrupt: it is missing"));
+        }
+    }
+
+    #[tokio::test]
+    async fn a_store_may_be_used_and_dropped_on_a_thread_of_a_runtime() {
+        let blobs = ObjectBlobs::in_memory().unwrap();
+        let digest = blobs.put_bytes(b"hello").unwrap();
+        assert_eq!(blobs.read_all(&digest, 5).unwrap(), b"hello");
+        drop(blobs);
+    }
+}

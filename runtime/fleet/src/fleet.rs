@@ -1,0 +1,158 @@
+//! A connection to the servers of a fleet.
+//!
+//! It has the address, the name and the password that its caller gives it; it reads neither files nor the environment.
+
+use crate::blobs::ObjectBlobs;
+use crate::jetstream::JetStream;
+use crate::log::NatsLog;
+use crate::subjects::FleetName;
+use async_nats::{Client, ConnectErrorKind, ConnectOptions};
+use std::time::Duration;
+
+/// The address of a fleet, and how long to wait for its servers.
+#[derive(Debug, Clone)]
+pub struct FleetAddress {
+    /// Addresses of servers, such as `nats://10.0.0.1:4222`. One that answers is enough.
+    pub servers: Vec<String>,
+    /// User and password.
+    pub login: Option<Login>,
+    /// The name of the fleet on these servers.
+    pub name: FleetName,
+    /// How long one request waits for its answer.
+    pub answer_wait: Duration,
+    /// How long a request is repeated while there is no answer, for example while servers elect a leader.
+    pub patience: Duration,
+}
+
+impl FleetAddress {
+    /// Returns the address of the fleet `gb` on these servers, without a login. A request waits 3 seconds for an answer
+    /// and is repeated for 30 seconds.
+    pub fn new(servers: Vec<String>) -> Self {
+        let (answer_wait, patience) = (Duration::from_secs(3), Duration::from_secs(30));
+        Self { servers, login: None, name: FleetName::default(), answer_wait, patience }
+    }
+}
+
+/// A user of the servers.
+#[derive(Clone)]
+pub struct Login {
+    /// The name.
+    pub user: String,
+    /// The password.
+    pub password: String,
+}
+
+impl std::fmt::Debug for Login {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Login").field("user", &self.user).finish_non_exhaustive()
+    }
+}
+
+/// Why a fleet cannot be used.
+#[derive(Debug, thiserror::Error)]
+pub enum FleetError {
+    /// An address is not one of a NATS server.
+    #[error("`{servers}` is not a list of addresses of NATS servers: {reason}\nhelp: write `nats://HOST:4222`")]
+    Address {
+        /// The addresses.
+        servers: String,
+        /// The problem.
+        reason: String,
+    },
+    /// No server answers.
+    #[error("no NATS server answers at `{servers}`: {reason}")]
+    NoServer {
+        /// The addresses.
+        servers: String,
+        /// The problem.
+        reason: String,
+    },
+    /// The servers refuse the user.
+    #[error("the NATS server at `{servers}` refuses this user\nhelp: check the user and the password")]
+    Denied {
+        /// The addresses.
+        servers: String,
+    },
+    /// The fleet's stream does not exist.
+    #[error("the stream `{stream}` does not exist\nhelp: create it once: `glovebox fleet init`")]
+    NoStream {
+        /// The stream.
+        stream: String,
+    },
+    /// The servers or the stream have a setting with which the record of a run could be lost.
+    #[error("{found}\nhelp: {help}")]
+    Unsafe {
+        /// The setting.
+        found: String,
+        /// The setting to change.
+        help: String,
+    },
+}
+
+impl FleetError {
+    /// Returns the exit code of the program: 9 (transient) if a later attempt may succeed, 6 (policy) if the user is
+    /// refused, and 3 (invalid) if something must be set up first.
+    pub const fn exit_code(&self) -> u8 {
+        match self {
+            Self::NoServer { .. } => 9,
+            Self::Denied { .. } => 6,
+            Self::Address { .. } | Self::NoStream { .. } | Self::Unsafe { .. } => 3,
+        }
+    }
+}
+
+/// A connection to the servers of a fleet. It connects again by itself.
+pub struct Fleet {
+    pub(crate) client: Client,
+    pub(crate) jetstream: JetStream,
+    pub(crate) servers: String,
+    patience: Duration,
+}
+
+impl Fleet {
+    /// Connects to the first server that answers.
+    ///
+    /// # Errors
+    /// No server answers, or it refuses the user.
+    pub async fn connect(address: &FleetAddress) -> Result<Self, FleetError> {
+        let servers = address.servers.join(",");
+        let options = ConnectOptions::new()
+            .name("glovebox")
+            .connection_timeout(address.answer_wait)
+            // A server that is gone is tried again each second at the latest, so that a restart is noticed.
+            .reconnect_delay_callback(|attempt| Duration::from_millis(50 << attempt.min(4)));
+        let options = match &address.login {
+            Some(Login { user, password }) => options.user_and_password(user.clone(), password.clone()),
+            None => options,
+        };
+        let client = options.connect(address.servers.as_slice()).await.map_err(|error| match error.kind() {
+            ConnectErrorKind::ServerParse => {
+                FleetError::Address { servers: servers.clone(), reason: error.to_string() }
+            }
+            ConnectErrorKind::Authentication | ConnectErrorKind::AuthorizationViolation => {
+                FleetError::Denied { servers: servers.clone() }
+            }
+            _ => FleetError::NoServer { servers: servers.clone(), reason: error.to_string() },
+        })?;
+        let jetstream = JetStream::new(client.clone(), address.name.clone(), address.answer_wait);
+        Ok(Self { client, jetstream, servers, patience: address.patience })
+    }
+
+    /// Returns the journals of this fleet's runs. Frames that are too large for a message are in `blobs`.
+    pub fn log(&self, blobs: ObjectBlobs) -> NatsLog {
+        NatsLog::new(self.jetstream.clone(), blobs, self.patience)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_password_is_not_printed() {
+        let login = Login { user: "worker".to_owned(), password: "hunter2".to_owned() };
+        let address = FleetAddress { login: Some(login), ..FleetAddress::new(Vec::new()) };
+        let printed = format!("{address:?}");
+        assert!(printed.contains("worker") && !printed.contains("hunter2"), "{printed}");
+    }
+}

@@ -1,0 +1,346 @@
+//! The journals of runs on JetStream, and their claim queues.
+//!
+//! One append is one message: a frame, published under one compare-and-set on the run's subject, in one atomic batch with
+//! a pointer to each task that it made ready. The heads of streams are checked here, in the fold of the frames; the
+//! compare-and-set proves that the fold was complete.
+//!
+//! An answer that was lost is resolved, never guessed: the same frame is published again. It is then either stored or
+//! refused, and the frame that is in its place shows by its nonce whose it is. Only if the server stays silent for the
+//! whole patience the append is [`PortError::Ambiguous`]. No call creates a stream.
+
+use crate::blobs::ObjectBlobs;
+use crate::frame::{self, EVENTS_BYTES_MAX, Frame};
+use crate::jetstream::{BATCH_MAX, JetStream, Message, Publish, RequestError};
+use crate::run::{Place, RunFold};
+use futures_util::StreamExt as _;
+use futures_util::stream;
+use glovebox_journal::event::{Event, Record, RunId, StreamKey, Task, whole_milliseconds};
+use glovebox_journal::lease::LeaseTable;
+use glovebox_journal::ports::{BlobStore as _, ClaimQueue, Delivery, Next, PortError, RunLog, Stored};
+use jiff::Timestamp;
+use std::collections::{BTreeMap, HashMap};
+use std::future::Future;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+use tokio::sync::Mutex as Turn;
+use tokio::time::{Instant, sleep};
+use ulid::Ulid;
+
+/// Delay before the first repetition of a request. It doubles up to [`DELAY_MAX`].
+const DELAY: Duration = Duration::from_millis(50);
+/// Maximum delay before a repetition.
+const DELAY_MAX: Duration = Duration::from_secs(1);
+/// Number of frames that are requested at the same time.
+const READS_MAX: usize = 16;
+
+/// The journals of a fleet's runs.
+pub struct NatsLog {
+    jetstream: JetStream,
+    blobs: ObjectBlobs,
+    /// How long a request is repeated while the server gives no answer.
+    patience: Duration,
+    /// Each run's fold. An append holds its turn until it is decided, because the next frame depends on it.
+    runs: Mutex<HashMap<RunId, Arc<Turn<RunFold>>>>,
+    leases: Mutex<LeaseTable>,
+}
+
+impl NatsLog {
+    /// Creates the log over a stream. Large frames are in `blobs`. A request without an answer is repeated for `patience`.
+    pub(crate) fn new(jetstream: JetStream, blobs: ObjectBlobs, patience: Duration) -> Self {
+        Self { jetstream, blobs, patience, runs: Mutex::default(), leases: Mutex::default() }
+    }
+
+    /// Returns the fold of a run, which may be behind the stream.
+    fn fold(&self, run: &RunId) -> Arc<Turn<RunFold>> {
+        let mut runs = self.runs.lock().unwrap_or_else(PoisonError::into_inner);
+        Arc::clone(runs.entry(run.clone()).or_default())
+    }
+
+    fn leases(&self) -> MutexGuard<'_, LeaseTable> {
+        self.leases.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Repeats a read until there is an answer.
+    async fn patiently<T, F>(&self, mut request: impl FnMut() -> F) -> Result<T, PortError>
+    where
+        F: Future<Output = Result<T, RequestError>>,
+    {
+        let mut pause = Pause::new(self.patience);
+        loop {
+            match request().await {
+                Err(error @ (RequestError::NoAnswer(_) | RequestError::NoReceiver)) => {
+                    pause.again(error).await.map_err(|error| self.failed(error))?;
+                }
+                answer => return answer.map_err(|error| self.failed(error)),
+            }
+        }
+    }
+
+    /// Returns the error of a request that stored nothing.
+    fn failed(&self, error: RequestError) -> PortError {
+        let stream = self.jetstream.name.stream();
+        PortError::Unavailable(match error {
+            RequestError::NoStream => {
+                format!("the stream `{stream}` does not exist\nhelp: create it once: `glovebox fleet init`")
+            }
+            RequestError::NoAnswer(reason) => format!("the NATS server gives no answer: {reason}"),
+            RequestError::NoReceiver | RequestError::WrongHead | RequestError::Refused(_) => {
+                format!("stream `{stream}`: {error}")
+            }
+        })
+    }
+
+    /// Reads the frames that were stored since the last call, until the fold ends at the head that the stream's leader
+    /// has. After an error the fold has some of them.
+    async fn catch_up(&self, run: &RunId, fold: &mut RunFold) -> Result<(), PortError> {
+        let subject = self.jetstream.name.run(run);
+        let (begun, mut pause) = (fold.head, Pause::new(self.patience));
+        loop {
+            let last = self.patiently(|| self.jetstream.last(&subject)).await?.map_or(0, |last| last.seq);
+            // Every message is read: a frame that is not the first after the head was never under the compare-and-set.
+            while fold.head < last {
+                let from = fold.head + 1;
+                let Some(message) = self.patiently(|| self.jetstream.next(&subject, from)).await? else { break };
+                let (header, records) = self.decode(&message, fold.tip).await?;
+                fold.apply(message.seq, &header.nonce, &records);
+            }
+            // A message that was appended in between may have been read too.
+            if fold.head == last || fold.head > last && begun < last {
+                return Ok(());
+            }
+            // A new leader may not have applied all messages yet.
+            pause.again(RequestError::WrongHead).await.map_err(|_| fold.shrunk())?;
+        }
+    }
+
+    /// Returns the header and the records of a frame, verified against the end of the journal before it.
+    async fn decode(&self, message: &Message, tip: frame::Tip) -> Result<(frame::Header, Vec<Record>), PortError> {
+        let (header, lines) = frame::parse(&message.payload, tip.seq + 1)?;
+        let records = match (header.events, lines) {
+            (Some(digest), _) => {
+                let blobs = self.blobs.clone();
+                let read = tokio::task::spawn_blocking(move || blobs.read_all(&digest, EVENTS_BYTES_MAX));
+                let bytes = read.await.map_err(|error| PortError::Unavailable(error.to_string()))??;
+                let lines = String::from_utf8(bytes).map_err(|error| frame::corrupt(tip.seq + 1, error.to_string()))?;
+                frame::verify(&header, &lines, tip)?
+            }
+            (None, lines) => frame::verify(&header, lines.unwrap_or_default(), tip)?,
+        };
+        Ok((header, records))
+    }
+
+    /// Stores the frame that follows the fold, and applies it. Returns false if another frame is in its place, which the
+    /// fold then has.
+    async fn publish(&self, run: &RunId, fold: &mut RunFold, frame: &Frame) -> Result<bool, PortError> {
+        let messages = self.messages(run, frame).await?;
+        let (head, mut pause, mut round) = (fold.head, Pause::new(self.patience), 0);
+        loop {
+            round += 1;
+            let batch = format!("{}-{round}", frame.header.nonce);
+            let error = match self.jetstream.append(&messages, Some(head), &batch).await {
+                Ok(seq) => {
+                    fold.apply(seq, &frame.header.nonce, &frame.records);
+                    return Ok(true);
+                }
+                Err(error @ RequestError::WrongHead) => {
+                    let caught = self.catch_up(run, fold).await;
+                    // An earlier round may have stored the frame: the nonce tells.
+                    if let Some(nonce) = fold.nonce_at(frame.header.first) {
+                        return Ok(nonce == frame.header.nonce);
+                    }
+                    match caught {
+                        Ok(()) => error,
+                        Err(PortError::Unavailable(reason)) => RequestError::NoAnswer(reason),
+                        Err(error) => return Err(error),
+                    }
+                }
+                Err(RequestError::NoReceiver) => self.why_no_receiver().await,
+                Err(error) => error,
+            };
+            if round == 1 && matches!(error, RequestError::NoStream | RequestError::Refused(_)) {
+                return Err(self.failed(error));
+            }
+            tracing::debug!(round, %error, "publishing the same frame again");
+            pause.again(error).await.map_err(|error| {
+                PortError::Ambiguous(format!("record {} of run `{run}`: {error}", frame.header.first))
+            })?;
+        }
+    }
+
+    /// Tells a stream that does not exist from one that has no leader at the moment.
+    async fn why_no_receiver(&self) -> RequestError {
+        match self.jetstream.last(self.jetstream.name.stream()).await {
+            Err(RequestError::NoStream) => RequestError::NoStream,
+            _ => RequestError::NoReceiver,
+        }
+    }
+
+    /// Returns the messages of a frame: the pointers that it makes, and the frame itself at the end.
+    async fn messages(&self, run: &RunId, frame: &Frame) -> Result<Vec<Publish>, PortError> {
+        let blob = match frame.too_large() {
+            Some(events) => Some(self.put(events.to_owned()).await?),
+            None => None,
+        };
+        let payload = frame.message(blob).map_err(|error| PortError::Unavailable(error.to_string()))?;
+        let mut messages = self.pointers(run, frame);
+        // Pointers that do not fit into the batch are stored before it. A pointer is a hint: whoever reads one asks the
+        // driver, so one whose frame is then refused does no harm.
+        while messages.len() >= BATCH_MAX {
+            let early: Vec<Publish> = messages.drain(..BATCH_MAX.min(messages.len())).collect();
+            self.patiently(|| {
+                let (early, batch) = (&early, Ulid::generate().to_string());
+                async move { self.jetstream.append(early, None, &batch).await }
+            })
+            .await?;
+        }
+        messages.push(Publish { subject: self.jetstream.name.run(run), payload: payload.into() });
+        Ok(messages)
+    }
+
+    async fn put(&self, events: String) -> Result<glovebox_journal::event::Digest, PortError> {
+        let blobs = self.blobs.clone();
+        let put = tokio::task::spawn_blocking(move || blobs.put_bytes(events.as_bytes()));
+        put.await.map_err(|error| PortError::Unavailable(error.to_string()))?
+    }
+
+    /// Returns a pointer to the run with its first frame, and one to each task that the frame leaves ready.
+    fn pointers(&self, run: &RunId, frame: &Frame) -> Vec<Publish> {
+        let mut ready: BTreeMap<u64, &Task> = BTreeMap::new();
+        for record in &frame.records {
+            match &record.event {
+                Event::StageReady(event) => drop(ready.insert(record.seq, &event.task)),
+                // The driver claimed it in the same append, for a machine that it knows.
+                Event::StageStarted(event) => ready.retain(|_, task| **task != event.attempt.task),
+                _ => {}
+            }
+        }
+        let name = &self.jetstream.name;
+        let first = (frame.header.first == 1).then(|| Publish { subject: name.drive(run), payload: pointer(run, 1) });
+        let stages =
+            ready.into_iter().map(|(seq, task)| Publish { subject: name.stage(run, task), payload: pointer(run, seq) });
+        first.into_iter().chain(stages).collect()
+    }
+
+    /// Requests the frames at these places, in order.
+    fn frames<'a>(
+        &'a self,
+        places: &'a [Place],
+    ) -> impl stream::Stream<Item = Result<(&'a Place, Option<Message>), PortError>> + 'a {
+        let reads = places.iter().map(move |place| async move {
+            let message = self.patiently(|| self.jetstream.at(place.message)).await?;
+            Ok((place, message))
+        });
+        stream::iter(reads).buffered(READS_MAX)
+    }
+}
+
+/// Returns the content of a pointer: the run and the record that made it.
+fn pointer(run: &RunId, seq: u64) -> bytes::Bytes {
+    serde_json::json!({ "run": run, "seq": seq }).to_string().into()
+}
+
+/// The pauses between repetitions of a request.
+struct Pause {
+    until: Instant,
+    delay: Duration,
+}
+
+impl Pause {
+    fn new(patience: Duration) -> Self {
+        Self { until: Instant::now() + patience, delay: DELAY }
+    }
+
+    /// Waits, or returns the error if the patience has ended.
+    async fn again(&mut self, error: RequestError) -> Result<(), RequestError> {
+        if Instant::now() + self.delay > self.until {
+            return Err(error);
+        }
+        sleep(self.delay).await;
+        self.delay = (self.delay * 2).min(DELAY_MAX);
+        Ok(())
+    }
+}
+
+impl RunLog for NatsLog {
+    async fn append(
+        &self,
+        run: &RunId,
+        expect: &[(StreamKey, u64)],
+        at: Timestamp,
+        events: &[Event],
+    ) -> Result<Vec<Stored>, PortError> {
+        let (texts, at) = (frame::texts(events)?, whole_milliseconds(at));
+        let fold = self.fold(run);
+        let mut fold = fold.lock().await;
+        // The fold may be behind. It is behind for certain before the first append of this process.
+        if fold.tip.seq == 0 || events.is_empty() || fold.check(expect).is_err() {
+            self.catch_up(run, &mut fold).await?;
+        }
+        loop {
+            fold.check(expect)?;
+            if events.is_empty() {
+                return Ok(Vec::new());
+            }
+            let frame = Frame::new(fold.tip, at, events, &texts, Ulid::generate().to_string());
+            if self.publish(run, &mut fold, &frame).await? {
+                return Ok(frame.stored());
+            }
+        }
+    }
+
+    async fn read(&self, run: &RunId, from: u64, records_max: usize) -> Result<Vec<Record>, PortError> {
+        let from = from.max(1);
+        let (mut tip, places) = {
+            let fold = self.fold(run);
+            let mut fold = fold.lock().await;
+            self.catch_up(run, &mut fold).await?;
+            let (tip, places) = fold.places(from);
+            // Each frame has at least one record.
+            (tip, places[..places.len().min(records_max)].to_vec())
+        };
+        let mut records = Vec::new();
+        let mut frames = std::pin::pin!(self.frames(&places));
+        while records.len() < records_max
+            && let Some(frame) = frames.next().await
+        {
+            let (place, message) = frame?;
+            let message = message.ok_or_else(|| frame::corrupt(place.first, "it is not in the stream any more"))?;
+            let (header, found) = self.decode(&message, tip).await?;
+            if header.hash != place.hash {
+                return Err(frame::corrupt(place.first, "it has changed since the journal was verified"));
+            }
+            tip = header.tip();
+            records.extend(found.into_iter().filter(|record| record.seq >= from));
+        }
+        records.truncate(records_max);
+        Ok(records)
+    }
+}
+
+impl ClaimQueue for NatsLog {
+    async fn next(&self, run: &RunId, now: Timestamp, lease_ms: u64) -> Result<Next, PortError> {
+        let fold = self.fold(run);
+        let mut fold = fold.lock().await;
+        let next = fold.queue.next(run, &mut self.leases(), now, lease_ms);
+        if matches!(next, Next::Due(_)) {
+            return Ok(next);
+        }
+        // Another process may have appended.
+        self.catch_up(run, &mut fold).await?;
+        Ok(fold.queue.next(run, &mut self.leases(), now, lease_ms))
+    }
+
+    async fn extend(&self, delivery: &Delivery, now: Timestamp, lease_ms: u64) -> Result<bool, PortError> {
+        Ok(self.leases().extend(delivery, now, lease_ms))
+    }
+
+    async fn hold(&self, delivery: &Delivery, now: Timestamp, lease_ms: u64) -> Result<(), PortError> {
+        self.leases().hold(delivery, now, lease_ms);
+        Ok(())
+    }
+
+    async fn done(&self, delivery: &Delivery) -> Result<(), PortError> {
+        self.leases().end(delivery);
+        Ok(())
+    }
+}

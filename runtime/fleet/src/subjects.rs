@@ -1,0 +1,90 @@
+//! The names of a fleet on the server: its stream and the subjects of runs and attempts.
+//!
+//! A subject has tokens between dots. A run id or a task key may contain any character, so a name that is not plain is
+//! replaced by its digest. Two runs never share a subject.
+
+use glovebox_journal::event::{Digest, RunId, Task};
+
+/// The longest run id in bytes that is used in a subject as it is.
+const PLAIN_BYTES_MAX: usize = 64;
+/// The class of every attempt: no attempt has needs yet.
+const ANY_CLASS: &str = "any";
+
+/// The name of a fleet. Its stream has this name, and all subjects begin with it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct FleetName(String);
+
+impl Default for FleetName {
+    fn default() -> Self {
+        Self("gb".to_owned())
+    }
+}
+
+impl FleetName {
+    /// Returns a fleet's name. It has 1 to 32 characters of `a-z`, `A-Z`, `0-9`, `-` and `_`; any other name is `None`.
+    pub fn new(name: &str) -> Option<Self> {
+        ((1..=32).contains(&name.len()) && is_plain(name)).then(|| Self(name.to_owned()))
+    }
+
+    /// Returns the name of the stream.
+    pub fn stream(&self) -> &str {
+        &self.0
+    }
+
+    /// Returns the patterns of all subjects that the stream stores.
+    pub(crate) fn stored(&self) -> [String; 5] {
+        ["r.*", "q.drive.*", "q.stage.*.*.*", "x.*.*", "m.*.*"].map(|pattern| format!("{}.{pattern}", self.0))
+    }
+
+    /// Returns the subject of a run's journal.
+    pub(crate) fn run(&self, run: &RunId) -> String {
+        format!("{}.r.{}", self.0, token(run.as_str()))
+    }
+
+    /// Returns the subject of the pointer to a run that must be driven.
+    pub(crate) fn drive(&self, run: &RunId) -> String {
+        format!("{}.q.drive.{}", self.0, token(run.as_str()))
+    }
+
+    /// Returns the subject of the pointer to a task that is ready.
+    pub(crate) fn stage(&self, run: &RunId, task: &Task) -> String {
+        let task = Digest::hash(task.to_string().as_bytes()).hex();
+        format!("{}.q.stage.{ANY_CLASS}.{}.{task}", self.0, token(run.as_str()))
+    }
+}
+
+/// Returns a name as one token. A plain name never begins with `=`, so it differs from every digest.
+fn token(name: &str) -> String {
+    match !name.is_empty() && name.len() <= PLAIN_BYTES_MAX && is_plain(name) {
+        true => name.to_owned(),
+        false => format!("={}", Digest::hash(name.as_bytes()).hex()),
+    }
+}
+
+fn is_plain(name: &str) -> bool {
+    name.bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_'))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_run_id_that_is_not_plain_is_one_token() {
+        let name = FleetName::default();
+        assert_eq!(name.run(&"01KB-run_1".into()), "gb.r.01KB-run_1");
+        for id in ["", "a.b", "*", ">", "a b", "ü", &"a".repeat(65)] {
+            let subject = name.run(&id.into());
+            let token = subject.strip_prefix("gb.r.=").unwrap();
+            assert!(token.len() == 64 && token.bytes().all(|byte| byte.is_ascii_hexdigit()), "{id}: {subject}");
+        }
+    }
+
+    #[test]
+    fn the_name_of_a_fleet_has_only_characters_of_a_stream() {
+        assert_eq!(FleetName::new("team-1"), Some(FleetName("team-1".to_owned())));
+        for name in ["", "a.b", "a b", ">", "*", &"a".repeat(33)] {
+            assert_eq!(FleetName::new(name), None, "{name}");
+        }
+    }
+}

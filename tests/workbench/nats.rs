@@ -1,0 +1,172 @@
+//! NATS servers for tests: one, or three as a cluster, on loopback, each with a folder of its own. All end with the value.
+//!
+//! Suites of several crates include this file. The program is the one that `cargo xtask nats` brings.
+
+use std::io::{Read as _, Write as _};
+use std::net::{TcpListener, TcpStream};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+/// Maximum time until a server is ready.
+const READY: Duration = Duration::from_secs(60);
+
+/// The ports of a server on loopback.
+#[derive(Clone, Copy)]
+struct Ports {
+    client: u16,
+    monitor: u16,
+    cluster: u16,
+}
+
+struct Server {
+    ports: Ports,
+    child: Option<Child>,
+}
+
+/// Running NATS servers.
+pub(crate) struct NatsServers {
+    servers: Vec<Server>,
+    folder: tempfile::TempDir,
+}
+
+/// Returns the program, or `None` if it was not brought.
+pub(crate) fn nats_program() -> Option<PathBuf> {
+    let program = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../target/nats/bin/nats-server");
+    program.is_file().then_some(program)
+}
+
+impl NatsServers {
+    /// Starts servers that flush each record. More than one are a cluster. `settings` is added to the configuration.
+    ///
+    /// # Panics
+    /// The program is missing or does not start.
+    pub(crate) fn start(count: usize, settings: &str) -> Self {
+        Self::start_syncing(count, "always", settings)
+    }
+
+    /// Starts servers that flush records at this interval.
+    pub(crate) fn start_syncing(count: usize, sync: &str, settings: &str) -> Self {
+        let mut servers = Self { servers: Vec::new(), folder: tempfile::tempdir().unwrap() };
+        // Another process may take a free port before the server does.
+        for _ in 0..3 {
+            servers.configure(count, sync, settings);
+            (0..count).for_each(|index| servers.spawn(index));
+            if (0..count).all(|index| servers.is_ready(index)) {
+                return servers;
+            }
+            (0..count).for_each(|index| servers.kill(index));
+        }
+        panic!("nats-server does not start: {}", servers.log(0));
+    }
+
+    fn configure(&mut self, count: usize, sync: &str, settings: &str) {
+        let listeners: Vec<TcpListener> = (0..3 * count).map(|_| TcpListener::bind("127.0.0.1:0").unwrap()).collect();
+        let ports: Vec<u16> = listeners.iter().map(|listener| listener.local_addr().unwrap().port()).collect();
+        let ports = ports.chunks(3).map(|ports| Ports { client: ports[0], monitor: ports[1], cluster: ports[2] });
+        self.servers = ports.map(|ports| Server { ports, child: None }).collect();
+        let routes: Vec<String> =
+            self.servers.iter().map(|server| format!("nats-route://127.0.0.1:{}", server.ports.cluster)).collect();
+        for (index, Server { ports, .. }) in self.servers.iter().enumerate() {
+            let store = self.folder.path().join(format!("store-{index}"));
+            let mut text = format!(
+                "server_name: n{index}\nlisten: \"127.0.0.1:{}\"\nhttp: \"127.0.0.1:{}\"\n\
+                 jetstream {{ store_dir: {store:?}, sync_interval: {sync}, max_file_store: 4GB }}\n{settings}\n",
+                ports.client, ports.monitor
+            );
+            if count > 1 {
+                // Clients know the servers that a test names, so that a proxy before one is not passed by.
+                text += &format!(
+                    "cluster {{ name: test, listen: \"127.0.0.1:{}\", routes: [{}], no_advertise: true }}\n",
+                    ports.cluster,
+                    routes.join(", ")
+                );
+            }
+            std::fs::write(self.folder.path().join(format!("{index}.conf")), text).unwrap();
+        }
+    }
+
+    fn spawn(&mut self, index: usize) {
+        let file = |ending: &str| self.folder.path().join(format!("{index}.{ending}"));
+        let mut command = Command::new(nats_program().unwrap());
+        command.arg("--config").arg(file("conf")).arg("--log").arg(file("log"));
+        let child = command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+        self.servers[index].child = Some(child);
+    }
+
+    fn is_ready(&mut self, index: usize) -> bool {
+        let begin = Instant::now();
+        while begin.elapsed() < READY {
+            if self.page(index, "/healthz").is_some_and(|page| page.starts_with("HTTP/1.0 200")) {
+                return true;
+            }
+            if self.servers[index].child.as_mut().is_none_or(|child| child.try_wait().unwrap().is_some()) {
+                return false;
+            }
+            std::thread::sleep(Duration::from_millis(20));
+        }
+        false
+    }
+
+    /// Returns a page of a server's monitoring port with its head, or `None` if it does not answer.
+    fn page(&self, index: usize, path: &str) -> Option<String> {
+        let mut stream = TcpStream::connect(("127.0.0.1", self.servers[index].ports.monitor)).ok()?;
+        stream.set_read_timeout(Some(Duration::from_secs(5))).ok()?;
+        stream.write_all(format!("GET {path} HTTP/1.0\r\n\r\n").as_bytes()).ok()?;
+        let mut page = String::new();
+        stream.read_to_string(&mut page).ok()?;
+        Some(page)
+    }
+
+    fn log(&self, index: usize) -> String {
+        std::fs::read_to_string(self.folder.path().join(format!("{index}.log"))).unwrap_or_default()
+    }
+
+    /// Returns the address of each server for clients.
+    pub(crate) fn addresses(&self) -> Vec<String> {
+        self.servers.iter().map(|server| format!("nats://127.0.0.1:{}", server.ports.client)).collect()
+    }
+
+    /// Returns the address of a server's monitoring port.
+    pub(crate) fn monitor(&self, index: usize) -> String {
+        format!("http://127.0.0.1:{}", self.servers[index].ports.monitor)
+    }
+
+    /// Returns the server that leads the only stream.
+    pub(crate) fn leader(&self) -> usize {
+        let begin = Instant::now();
+        while begin.elapsed() < READY {
+            for index in 0..self.servers.len() {
+                let page = self.page(index, "/jsz?accounts=true&streams=true").unwrap_or_default();
+                let body = page.split_once("\r\n\r\n").map_or("", |(_, body)| body);
+                let body: serde_json::Value = serde_json::from_str(body).unwrap_or_default();
+                let leader = &body["account_details"][0]["stream_detail"][0]["cluster"]["leader"];
+                if let Some(number) = leader.as_str().and_then(|name| name.strip_prefix('n')) {
+                    return number.parse().unwrap();
+                }
+            }
+            std::thread::sleep(Duration::from_millis(50));
+        }
+        panic!("no server knows the leader of the stream");
+    }
+
+    /// Kills a server with SIGKILL.
+    pub(crate) fn kill(&mut self, index: usize) {
+        if let Some(mut child) = self.servers[index].child.take() {
+            child.kill().unwrap();
+            child.wait().unwrap();
+        }
+    }
+
+    /// Starts a killed server again, with its folder and its ports.
+    pub(crate) fn restart(&mut self, index: usize) {
+        self.spawn(index);
+        assert!(self.is_ready(index), "nats-server does not start again: {}", self.log(index));
+    }
+}
+
+impl Drop for NatsServers {
+    fn drop(&mut self) {
+        (0..self.servers.len()).for_each(|index| self.kill(index));
+    }
+}
