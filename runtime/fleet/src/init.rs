@@ -46,6 +46,9 @@ struct StreamConfig {
     num_replicas: u8,
     #[serde(default)]
     allow_atomic: bool,
+    /// Replicas answer reads of many messages.
+    #[serde(default)]
+    allow_direct: bool,
     #[serde(default)]
     retention: String,
     #[serde(default)]
@@ -102,6 +105,7 @@ impl Fleet {
                 Replication::SingleNode => 1,
             },
             allow_atomic: true,
+            allow_direct: true,
             retention: "limits".to_owned(),
             discard: "new".to_owned(),
             max_age: 0,

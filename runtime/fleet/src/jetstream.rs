@@ -7,15 +7,17 @@
 use crate::subjects::FleetName;
 use async_nats::header::{
     NATS_BATCH_COMMIT, NATS_BATCH_COMMIT_FINAL, NATS_BATCH_ID, NATS_BATCH_SEQUENCE,
-    NATS_EXPECTED_LAST_SUBJECT_SEQUENCE, NATS_EXPECTED_STREAM,
+    NATS_EXPECTED_LAST_SUBJECT_SEQUENCE, NATS_EXPECTED_STREAM, NATS_SEQUENCE,
 };
 use async_nats::{Client, HeaderMap, RequestErrorKind};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use bytes::Bytes;
+use futures_util::StreamExt as _;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use std::time::Duration;
+use tokio::time::timeout;
 
 /// The server has no message that was asked for.
 const NO_MESSAGE: u32 = 10037;
@@ -25,6 +27,9 @@ const NO_STREAM: u32 = 10059;
 const WRONG_HEAD: [u32; 2] = [10071, 10164];
 /// Most messages of a batch, the last one included.
 pub(crate) const BATCH_MAX: usize = 1000;
+
+/// Most messages of one read.
+const READ_MAX: usize = 200;
 
 /// Why a request has no result.
 #[derive(Debug, thiserror::Error)]
@@ -110,6 +115,7 @@ enum Select<'a> {
     Last { last_by_subj: &'a str },
     Next { seq: u64, next_by_subj: &'a str },
     At { seq: u64 },
+    Batch { seq: u64, next_by_subj: &'a str, batch: usize },
 }
 
 /// A message to publish.
@@ -146,6 +152,29 @@ impl JetStream {
     /// Returns the message with a sequence number.
     pub(crate) async fn at(&self, seq: u64) -> Result<Option<Message>, RequestError> {
         self.get(Select::At { seq }).await
+    }
+
+    /// Returns messages of a subject in order, from number `from` of the stream on. A replica that is behind may answer: there
+    /// may be more messages after the last one, but none is left out before it. An empty list means that none was received.
+    pub(crate) async fn batch(&self, subject: &str, from: u64) -> Result<Vec<Message>, RequestError> {
+        let no_answer = |error: &dyn std::error::Error| RequestError::NoAnswer(error.to_string());
+        let query = Select::Batch { seq: from, next_by_subj: subject, batch: READ_MAX };
+        let query = serde_json::to_vec(&query).map_err(|error| RequestError::Refused(error.to_string()))?;
+        let inbox = self.client.new_inbox();
+        let mut answers = self.client.subscribe(inbox.clone()).await.map_err(|error| no_answer(&error))?;
+        let request = format!("$JS.API.DIRECT.GET.{}", self.name.stream());
+        let sent = self.client.publish_with_reply(request, inbox, query.into()).await;
+        sent.map_err(|error| no_answer(&error))?;
+        let mut messages = Vec::new();
+        // The last answer has a status instead of a message.
+        while let Ok(Some(answer)) = timeout(self.answer_wait, answers.next()).await
+            && answer.status.is_none()
+        {
+            let seq = answer.headers.as_ref().and_then(|headers| headers.get(NATS_SEQUENCE));
+            let Some(seq) = seq.and_then(|seq| seq.as_str().parse().ok()) else { break };
+            messages.push(Message { seq, payload: answer.payload.into() });
+        }
+        Ok(messages)
     }
 
     async fn get(&self, select: Select<'_>) -> Result<Option<Message>, RequestError> {

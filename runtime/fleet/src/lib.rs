@@ -1,7 +1,7 @@
 //! A run on many machines: the storage ports over NATS JetStream and an object store.
 //!
-//! [`fleet`] connects to the servers. [`log`] has the journals and the claim queues: an append is one [`frame`] under one
-//! compare-and-set on the run's subject, and [`run`] is the fold of a run's frames. [`jetstream`] has the requests and
+//! [`fleet`] connects to the servers. [`log`] has the journals and the claim queues: an append is one `frame` under one
+//! compare-and-set on the run's subject, and `run` is the fold of a run's frames. `jetstream` has the requests and
 //! [`subjects`] the names on the server. [`blobs`] has the blobs in an object store, and [`s3`] its client for services
 //! with the protocol of S3. [`init`] creates the stream and checks the settings of servers.
 //!

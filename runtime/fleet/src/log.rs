@@ -99,10 +99,14 @@ impl NatsLog {
             let last = self.patiently(|| self.jetstream.last(&subject)).await?.map_or(0, |last| last.seq);
             // Every message is read: a frame that is not the first after the head was never under the compare-and-set.
             while fold.head < last {
-                let from = fold.head + 1;
-                let Some(message) = self.patiently(|| self.jetstream.next(&subject, from)).await? else { break };
-                let (header, records) = self.decode(&message, fold.tip).await?;
-                fold.apply(message.seq, &header.nonce, &records);
+                let messages = self.after(&subject, fold.head, last).await?;
+                if messages.is_empty() {
+                    break;
+                }
+                for message in messages {
+                    let (header, records) = self.decode(&message, fold.tip).await?;
+                    fold.apply(message.seq, &header.nonce, &records);
+                }
             }
             // A message that was appended in between may have been read too.
             if fold.head == last || fold.head > last && begun < last {
@@ -111,6 +115,18 @@ impl NatsLog {
             // A new leader may not have applied all messages yet.
             pause.again(RequestError::WrongHead).await.map_err(|_| fold.shrunk())?;
         }
+    }
+
+    /// Returns some of the messages after number `head`, in order and without a gap. The subject's last one is `last`.
+    async fn after(&self, subject: &str, head: u64, last: u64) -> Result<Vec<Message>, PortError> {
+        let next = self.patiently(|| self.jetstream.next(subject, head + 1)).await?;
+        let mut messages: Vec<Message> = next.into_iter().collect();
+        if let Some(next) = messages.first().filter(|next| next.seq < last) {
+            // Any replica may answer. What it does not have or does not answer is read from the leader.
+            let more = self.jetstream.batch(subject, next.seq + 1).await;
+            messages.extend(more.unwrap_or_default());
+        }
+        Ok(messages)
     }
 
     /// Returns the header and the records of a frame, verified against the end of the journal before it.

@@ -212,6 +212,41 @@ async fn a_record_that_disappears_from_the_stream_is_corrupt() {
     assert_eq!(error.to_string(), "journal record 2 is corrupt: record 3 is in its place");
 }
 
+/// A new machine reads a long journal in parts, also where replicas do not answer for the leader.
+async fn a_long_journal_is_read(servers: usize, replicas_answer: bool) {
+    let bench = Bench::start(servers).await;
+    let client = async_nats::connect(bench.servers.addresses()).await.unwrap();
+    if !replicas_answer {
+        let info = client.request("$JS.API.STREAM.INFO.gb", "".into()).await.unwrap();
+        let info: serde_json::Value = serde_json::from_slice(&info.payload).unwrap();
+        let mut config = info["config"].clone();
+        config["allow_direct"] = false.into();
+        let updated = client.request("$JS.API.STREAM.UPDATE.gb", config.to_string().into()).await.unwrap();
+        assert!(!String::from_utf8_lossy(&updated.payload).contains("\"error\""), "{updated:?}");
+    }
+    let log = bench.log().await;
+    for number in 0..450u64 {
+        append(&log, &[], &[note(number.to_string())]).await.unwrap();
+    }
+    let records = bench.records().await;
+    assert_eq!(texts(&records), (0..450).map(|number| number.to_string()).collect::<Vec<_>>());
+    assert_eq!(log.read(&run(), 1, usize::MAX).await.unwrap(), records);
+}
+
+#[tokio::test]
+async fn a_long_journal_is_read_from_a_cluster() {
+    if can_run("a long journal on three NATS servers") {
+        a_long_journal_is_read(3, true).await;
+    }
+}
+
+#[tokio::test]
+async fn a_long_journal_is_read_from_the_leader() {
+    if can_run("a long journal on one NATS server") {
+        a_long_journal_is_read(1, false).await;
+    }
+}
+
 #[tokio::test]
 async fn no_call_creates_a_stream() {
     if !can_run("a fleet without a stream") {
