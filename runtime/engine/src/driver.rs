@@ -14,6 +14,7 @@ mod people;
 mod quota;
 mod stall;
 mod stops;
+mod takeover;
 #[cfg(test)]
 mod tests;
 
@@ -33,7 +34,8 @@ use crate::liveness::LivenessStream;
 use crate::merge_check::MergeCheck;
 use futures_util::stream::{FuturesUnordered, StreamExt};
 use glovebox_journal::event::{
-    BranchId, Event, NodeId, Record, RunCanceled, RunId, RunResumed, StageFinished, StageReady, StreamKey, Verdict,
+    BranchId, DriverId, Event, NodeId, Record, RunCanceled, RunId, RunResumed, StageFinished, StageReady, StreamKey,
+    Verdict,
 };
 use glovebox_journal::ports::{ClaimQueue, Delivery, Next, PortError, RunLog, Signals};
 use glovebox_pipeline::ir::Pipeline;
@@ -95,6 +97,12 @@ pub enum RunError {
     /// The run has used up a limit that the resume does not raise.
     #[error("{}", .0.reason)]
     LimitReached(Failure),
+    /// Another driver took the run over. It drives the run from here on.
+    #[error("another driver took the run over, on `{machine}`")]
+    TakenOver {
+        /// The machine of the other driver.
+        machine: String,
+    },
     /// No attempt is ready and none is in progress, at this node.
     #[error("the run is at node `{0}`, but no attempt is ready or running")]
     NothingReady(NodeId),
@@ -141,6 +149,8 @@ pub struct Driver<'a, J, S, F = ()> {
     pub follower: F,
     /// Events whose follow-up decisions are not appended yet.
     pub pending: PendingDecisions,
+    /// The id of the takeover by this driver. `None` if it started or resumed the run.
+    pub takeover: Option<DriverId>,
 }
 
 /// A claimed attempt and its delivery.
@@ -418,6 +428,7 @@ impl<'a, J, S, F: Follow> Driver<'a, J, S, F> {
             replay: Replay::default(),
             follower,
             pending: PendingDecisions::default(),
+            takeover: None,
         }
     }
 }

@@ -7,6 +7,7 @@ mod blobs;
 mod log;
 mod queue;
 mod run;
+mod takeover;
 
 use glovebox_journal::blobs::DirBlobs;
 use glovebox_journal::event::{BranchId, Event, Record, RunCanceled, RunId, StageReady, StreamKey, Task, Work};
@@ -239,6 +240,26 @@ macro_rules! suite {
             #[tokio::test]
             async fn a_cancel_and_a_commit_race_and_one_order_is_stored() {
                 run::a_cancel_and_a_commit_race_and_one_order_is_stored::<$type>().await;
+            }
+
+            #[tokio::test]
+            async fn a_driver_that_was_replaced_stores_nothing_more() {
+                takeover::a_driver_that_was_replaced_stores_nothing_more::<$type>().await;
+            }
+
+            #[tokio::test]
+            async fn of_two_drivers_that_take_over_one_does() {
+                takeover::of_two_drivers_that_take_over_one_does::<$type>().await;
+            }
+
+            #[tokio::test]
+            async fn equal_events_of_another_driver_are_not_those_of_a_lost_append() {
+                takeover::equal_events_of_another_driver_are_not_those_of_a_lost_append::<$type>().await;
+            }
+
+            #[tokio::test]
+            async fn a_run_that_has_ended_is_not_taken_over() {
+                takeover::a_run_that_has_ended_is_not_taken_over::<$type>().await;
             }
 
             #[tokio::test]

@@ -133,7 +133,8 @@ fn running(run: &RunFolder) -> Result<Stop, Stop> {
         Some(process) => Some(format!("pid-{process}")),
         None => journal::read(run)?.records.iter().rev().find_map(|Record { event, .. }| {
             let of_claim = event.stage_started().map(|started| &started.worker);
-            of_claim.or_else(|| event.run_resumed().map(|resumed| &resumed.worker)).cloned()
+            let of_takeover = || event.run_taken_over().map(|taken| &taken.machine);
+            of_claim.or_else(|| event.run_resumed().map(|resumed| &resumed.worker)).or_else(of_takeover).cloned()
         }),
     };
     let worker = worker.map(|worker| format!(" (`{}`)", visible::line(&worker))).unwrap_or_default();

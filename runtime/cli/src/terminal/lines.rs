@@ -119,6 +119,7 @@ fn words(event: &Event) -> Vec<String> {
             visible::line(&run.commands.tier)
         )),
         Event::RunResumed(resumed) => one(self::resumed(resumed)),
+        Event::RunTakenOver(taken) => one(format!("taken over by {}", visible::line(&taken.machine))),
         Event::CacheFilled(filled) => one(match filled.receipts.first().map(|receipt| receipt.duration_ms) {
             Some(ms) => format!("caches filled from the files the run began with, in {}", duration(ms)),
             None => "caches filled from the files the run began with".to_owned(),

@@ -48,7 +48,7 @@ fn writes_final_file(error: &RunError) -> bool {
         RunError::Port(PortError::Unavailable(_)) => true,
         RunError::Execute { .. } | RunError::Project(_) | RunError::Workspace(_) | RunError::NothingReady(_) => true,
         RunError::Port(_) | RunError::Holdouts(_) | RunError::Ended { .. } | RunError::Canceled { .. } => false,
-        RunError::LimitReached(_) | RunError::NotStarted => false,
+        RunError::LimitReached(_) | RunError::NotStarted | RunError::TakenOver { .. } => false,
     }
 }
 
