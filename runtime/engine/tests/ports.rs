@@ -3,8 +3,10 @@
 //! A third adapter needs one more line at the end of [`suite`]. Promises that only a store on disk can make are tested in
 //! `tests/journal`.
 
+mod adopt;
 mod blobs;
 mod log;
+mod machines;
 mod queue;
 mod run;
 mod takeover;
@@ -260,6 +262,41 @@ macro_rules! suite {
             #[tokio::test]
             async fn a_run_that_has_ended_is_not_taken_over() {
                 takeover::a_run_that_has_ended_is_not_taken_over::<$type>().await;
+            }
+
+            #[tokio::test]
+            async fn a_driver_that_takes_over_adopts_attempts_in_progress() {
+                adopt::a_driver_that_takes_over_adopts_attempts_in_progress::<$type>().await;
+            }
+
+            #[tokio::test]
+            async fn a_result_that_came_before_the_takeover_counts() {
+                adopt::a_result_that_came_before_the_takeover_counts::<$type>().await;
+            }
+
+            #[tokio::test]
+            async fn an_attempt_whose_machine_is_lost_is_made_again_and_its_late_result_is_dropped() {
+                adopt::an_attempt_whose_machine_is_lost_is_made_again_and_its_late_result_is_dropped::<$type>().await;
+            }
+
+            #[tokio::test]
+            async fn a_resume_abandons_attempts_that_a_takeover_would_adopt() {
+                adopt::a_resume_abandons_attempts_that_a_takeover_would_adopt::<$type>().await;
+            }
+
+            #[tokio::test]
+            async fn adopted_attempts_of_a_canceled_run_are_stopped() {
+                adopt::adopted_attempts_of_a_canceled_run_are_stopped::<$type>().await;
+            }
+
+            #[tokio::test]
+            async fn a_machine_keeps_its_seat_for_the_stages_that_it_can_make() {
+                adopt::a_machine_keeps_its_seat_for_the_stages_that_it_can_make::<$type>().await;
+            }
+
+            #[tokio::test]
+            async fn each_task_is_finished_once_whatever_dies() {
+                adopt::each_task_is_finished_once_whatever_dies::<$type>().await;
             }
 
             #[tokio::test]

@@ -30,7 +30,8 @@ pub use failure_meta::{CommandSource, FailedCommand, FailureMeta};
 pub use forked_from::ForkedFrom;
 pub use glovebox_record::{
     Artifact, Attempt, AttemptId, BranchId, ChangeOp, Digest, DigestError, DriverId, Ending, FileChange, HostTraffic,
-    LimitUse, NodeId, QuestionId, Receipt, Refusal, RefusedChange, RunId, StoredOutput, StreamKey, Task, Traffic, Work,
+    LimitUse, MachineId, NodeId, QuestionId, Receipt, Refusal, RefusedChange, RunId, StoredOutput, StreamKey, Task,
+    Traffic, Work,
 };
 pub use holdouts_sealed::HoldoutsSealed;
 pub use parallel::{

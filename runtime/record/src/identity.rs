@@ -108,6 +108,10 @@ name! {
     DriverId, is_folder_name
 }
 name! {
+    /// The name of a machine that drives runs or makes attempts. The operator chooses it.
+    MachineId, |_| true
+}
+name! {
     /// The name of a thread, which is a group of stages that share a conversation. The author chooses it, or it is the
     /// name of a node.
     ThreadId, |_| true

@@ -119,13 +119,16 @@ fn words(event: &Event) -> Vec<String> {
             visible::line(&run.commands.tier)
         )),
         Event::RunResumed(resumed) => one(self::resumed(resumed)),
-        Event::RunTakenOver(taken) => one(format!("taken over by {}", visible::line(&taken.machine))),
+        Event::RunTakenOver(taken) => one(format!("taken over by {}", visible::line(taken.machine.as_str()))),
         Event::CacheFilled(filled) => one(match filled.receipts.first().map(|receipt| receipt.duration_ms) {
             Some(ms) => format!("caches filled from the files the run began with, in {}", duration(ms)),
             None => "caches filled from the files the run began with".to_owned(),
         }),
         Event::StageReady(_) | Event::StagePassed(_) => Vec::new(),
-        Event::StageStarted(stage) => one(started(&stage.attempt)),
+        Event::StageStarted(stage) => {
+            let machine = stage.machine.as_ref().map(|machine| format!(" on {}", visible::line(machine.as_str())));
+            one(format!("{}{}", started(&stage.attempt), machine.unwrap_or_default()))
+        }
         Event::StageSteered(steered) => one(format!(
             "message from {}: {}",
             visible::line(&steered.by),

@@ -7,10 +7,10 @@
 use super::commit::Batch;
 use super::{Driver, Follow, RunError};
 use glovebox_journal::event::{BranchId, DriverId, Event, Record, RunTakenOver, StreamKey};
-use glovebox_journal::ports::{PortError, RunLog};
+use glovebox_journal::ports::{ClaimQueue, Delivery, PortError, RunLog};
 use glovebox_state::run_state::{LastEvents, RunState};
 
-impl<J: RunLog, S, F: Follow> Driver<'_, J, S, F> {
+impl<J: RunLog + ClaimQueue, S, F: Follow> Driver<'_, J, S, F> {
     /// Takes the run over. `last` has the last events of the records that are folded so far; records that were appended
     /// since are read first. Attempts in progress stay claimed, and their results count.
     ///
@@ -27,13 +27,14 @@ impl<J: RunLog, S, F: Follow> Driver<'_, J, S, F> {
             self.refuse_ended()?;
             let state = &self.replay.state;
             let previous = state.driver.as_deref().map(str::to_owned);
-            let taken = RunTakenOver { machine: self.worker.clone(), driver: driver.clone(), previous };
+            let taken = RunTakenOver { machine: self.worker.as_str().into(), driver: driver.clone(), previous };
             let events = vec![Event::RunTakenOver(Box::new(taken))];
             let because = last.clone().pending().0;
             let batch = Batch { expect: all_heads(state), events, because, claim: None };
             match self.try_append(batch).await {
                 Ok(stored) => {
                     records.extend(stored);
+                    self.release_leases().await?;
                     return self.told(records);
                 }
                 Err(RunError::Port(conflict @ PortError::Conflict { .. })) => {
@@ -53,13 +54,14 @@ impl<J: RunLog, S, F: Follow> Driver<'_, J, S, F> {
         }
     }
 
-    /// Returns an error if one of the records is the takeover by another driver.
-    pub(super) fn refuse_takeover(&self, read: &[Record]) -> Result<(), RunError> {
-        let taken = read.iter().filter_map(|record| record.event.run_taken_over());
-        match taken.into_iter().find(|taken| Some(&taken.driver) != self.takeover.as_ref()) {
-            Some(taken) => Err(RunError::TakenOver { machine: taken.machine.clone() }),
-            None => Ok(()),
+    /// Ends the leases of attempts that are not claimed. The driver before may hold them, and can claim nothing any more.
+    async fn release_leases(&self) -> Result<(), RunError> {
+        let open = self.replay.state.branches.values().filter_map(|branch| branch.open());
+        for open in open.filter(|open| open.attempt_id.is_none()) {
+            let delivery = Delivery { run: self.run.clone(), task: open.task.clone(), ready_seq: open.ready_seq };
+            self.journal.done(&delivery).await?;
         }
+        Ok(())
     }
 
     fn refuse_ended(&self) -> Result<(), RunError> {
@@ -67,6 +69,17 @@ impl<J: RunLog, S, F: Follow> Driver<'_, J, S, F> {
         let run_id = state.run_id().cloned().ok_or(RunError::NotStarted)?;
         match &state.verdict {
             Some(ended) => Err(RunError::Ended { run_id, verdict: ended.status }),
+            None => Ok(()),
+        }
+    }
+}
+
+impl<J: RunLog, S, F: Follow> Driver<'_, J, S, F> {
+    /// Returns an error if one of the records is the takeover by another driver.
+    pub(super) fn refuse_takeover(&self, read: &[Record]) -> Result<(), RunError> {
+        let taken = read.iter().filter_map(|record| record.event.run_taken_over());
+        match taken.into_iter().find(|taken| Some(&taken.driver) != self.takeover.as_ref()) {
+            Some(taken) => Err(RunError::TakenOver { machine: taken.machine.to_string() }),
             None => Ok(()),
         }
     }

@@ -5,7 +5,7 @@ use super::{Adapter, Under};
 use glovebox_engine::driver::{Assignment, Driver, RunError};
 use glovebox_engine::signals::LocalSignals;
 use glovebox_journal::event::{Event, Record, RunCanceled, RunId, StreamKey};
-use glovebox_journal::ports::{PortError, RunLog, Stored};
+use glovebox_journal::ports::{ClaimQueue, Delivery, Next, PortError, RunLog, Stored};
 use glovebox_journal::rewind::Fold;
 use glovebox_pipeline::ir::Pipeline;
 use glovebox_state::evidence::Replay;
@@ -24,7 +24,7 @@ pub(crate) fn read(records: &[Record]) -> (Replay, LastEvents) {
 }
 
 /// Creates a driver on a machine, with what it has read of the journal.
-async fn successor<'a, L: RunLog>(
+pub(crate) async fn successor<'a, L: RunLog>(
     pipeline: &'a Pipeline,
     log: &'a L,
     signals: &'a LocalSignals,
@@ -34,7 +34,8 @@ async fn successor<'a, L: RunLog>(
     (Driver { replay, worker: machine.to_owned(), ..driver(pipeline, log, signals) }, last)
 }
 
-fn machine(error: RunError) -> String {
+/// Returns the machine of the driver that replaced another one.
+pub(crate) fn machine(error: RunError) -> String {
     match error {
         RunError::TakenOver { machine } => machine,
         other => panic!("{other}"),
@@ -95,6 +96,24 @@ struct Replaced<'l, L> {
     log: &'l L,
     /// True until the append is lost.
     is_armed: AtomicBool,
+}
+
+impl<L: Adapter> ClaimQueue for Replaced<'_, L> {
+    async fn next(&self, run: &RunId, now: Timestamp, lease_ms: u64) -> Result<Next, PortError> {
+        self.log.next(run, now, lease_ms).await
+    }
+
+    async fn extend(&self, delivery: &Delivery, now: Timestamp, lease_ms: u64) -> Result<bool, PortError> {
+        self.log.extend(delivery, now, lease_ms).await
+    }
+
+    async fn hold(&self, delivery: &Delivery, now: Timestamp, lease_ms: u64) -> Result<(), PortError> {
+        self.log.hold(delivery, now, lease_ms).await
+    }
+
+    async fn done(&self, delivery: &Delivery) -> Result<(), PortError> {
+        self.log.done(delivery).await
+    }
 }
 
 impl<L: Adapter> RunLog for Replaced<'_, L> {

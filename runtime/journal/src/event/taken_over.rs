@@ -3,7 +3,7 @@
 //! The event is also a fence. Every append of a driver expects the head of the run, which this event moves. So the driver before
 //! cannot append any more, and finds this event when it reads why.
 
-use glovebox_record::DriverId;
+use glovebox_record::{DriverId, MachineId};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct RunTakenOver {
     /// The machine that drives the run from here on.
-    pub machine: String,
+    pub machine: MachineId,
     /// The id of the takeover. It tells apart two drivers of one machine that take over the same run.
     pub driver: DriverId,
     /// The machine or the worker that drove the run before; absent if no earlier takeover or resume names one.
