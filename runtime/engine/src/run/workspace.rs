@@ -4,8 +4,7 @@
 //! before the change was recorded.
 
 use crate::driver::RunError;
-use glovebox_journal::blobs::DirBlobs;
-use glovebox_journal::ports::PortError;
+use glovebox_journal::ports::{BlobStore, PortError};
 use glovebox_record::{Digest, FileChange};
 use glovebox_workspace::{apply, commit};
 use std::path::Path;
@@ -13,7 +12,7 @@ use std::path::Path;
 /// Applies the changes to the workspace. Applying them again has no effect.
 pub fn apply_changes<'a>(
     workspace: &Path,
-    blobs: &DirBlobs,
+    blobs: &impl BlobStore,
     changes: impl Iterator<Item = &'a FileChange>,
 ) -> Result<(), RunError> {
     let changes: Vec<&FileChange> = changes.collect();
@@ -29,7 +28,7 @@ pub fn apply_changes<'a>(
 /// a regular file is skipped.
 pub(super) fn keep_replaced<'a>(
     workspace: &Path,
-    blobs: &DirBlobs,
+    blobs: &impl BlobStore,
     changes: impl Iterator<Item = &'a FileChange>,
 ) -> Result<(), PortError> {
     for change in changes {
