@@ -20,10 +20,11 @@ mod takeover;
 mod tests;
 
 pub use crate::assignment::{Assignment, AttemptResult};
-pub use crate::executors::{Executors, Here, Made, Seat};
+pub use crate::executors::{Executors, Here, MadeAttempt, Seat};
 pub use crate::follow::{Fault, Follow};
-use attempt::{Claimed, EndedAttempt};
+use attempt::EndedAttempt;
 pub use attempt::{GRACE, HEARTBEAT};
+use claim::ClaimedAttempt;
 use commit::{Batch, Committed};
 use seats::Seats;
 use stall::StallWatch;
@@ -32,7 +33,7 @@ use stops::Stops;
 use crate::clock::RunClock;
 use crate::disk::DiskGauge;
 use crate::edge_check::EdgeCheck;
-use crate::inbox::Inbox;
+use crate::inbox::{Inbox, Mail};
 use crate::liveness::LivenessStream;
 use crate::merge_check::MergeCheck;
 use futures_util::stream::{FuturesUnordered, StreamExt};
@@ -140,8 +141,6 @@ pub struct Driver<'a, J, S, F = ()> {
     pub edge_check: Option<EdgeCheck<'a>>,
     /// Maximum number of attempts in progress at once, of all branches together.
     pub parallel_max: usize,
-    /// Answers and steering messages from other processes. Empty for a run that accepts none.
-    pub inbox: Inbox,
     /// The stream of the attempts' signs of life. `None` if nobody gets it.
     pub liveness: Option<&'a LivenessStream<'a>>,
     /// The time of the run.
@@ -187,7 +186,7 @@ enum Begin<S> {
     /// No attempt begins.
     Nothing,
     /// The attempt was claimed.
-    Attempt(Claimed<S>),
+    Attempt(ClaimedAttempt<S>),
     /// A machine is asked for a seat for the attempt of a delivery.
     Seat(Delivery),
 }
@@ -199,12 +198,16 @@ impl<J: RunLog + ClaimQueue, S: Signals, F: Follow> Driver<'_, J, S, F> {
     where
         E: AsyncFn(Assignment) -> Result<AttemptResult, Fault>,
     {
-        self.drive_on(&Here(&execute)).await
+        self.drive_on(&Here(&execute), Inbox::default()).await
     }
 
-    /// As [`Driver::drive`], but the attempts are made by `executors`. After a takeover, the attempts in progress are
-    /// adopted first.
-    pub async fn drive_on<X: Executors>(&mut self, executors: &X) -> Result<(), RunError> {
+    /// As [`Driver::drive`], but the attempts are made by `executors`, and answers and messages come from `inbox`. After a
+    /// takeover, the attempts in progress are adopted first.
+    pub async fn drive_on<X, M>(&mut self, executors: &X, mut inbox: Inbox<M>) -> Result<(), RunError>
+    where
+        X: Executors,
+        M: Mail,
+    {
         self.clock.advance_to(self.replay.state.at);
         let bounds = self.replay.state.run.as_ref().and_then(|run| run.bounds.stall.bounds());
         let mut stops = Stops::new(bounds.map(StallWatch::new));
@@ -213,7 +216,6 @@ impl<J: RunLog + ClaimQueue, S: Signals, F: Follow> Driver<'_, J, S, F> {
             under_way.push(self.attempt(adopted, executors, &mut stops));
         }
         stops.stop_unneeded(&self.replay.state);
-        let mut inbox = std::mem::take(&mut self.inbox);
         inbox.look(self.signals);
         let driven = async {
             while self.replay.state.verdict.is_none() {
@@ -250,7 +252,7 @@ impl<J: RunLog + ClaimQueue, S: Signals, F: Follow> Driver<'_, J, S, F> {
                         }
                     }
                 };
-                let (begin, records) = self.handle(arrival, &mut stops, &mut inbox).await?;
+                let (begin, records) = self.follow(arrival, &mut stops, &mut inbox).await?;
                 match begin {
                     Begin::Nothing => {}
                     Begin::Attempt(claimed) => under_way.push(self.attempt(claimed, executors, &mut stops)),
@@ -277,11 +279,11 @@ impl<J: RunLog + ClaimQueue, S: Signals, F: Follow> Driver<'_, J, S, F> {
     }
 
     /// Handles what ended a wait of the loop, by appending its events. Returns the appended records, and what begins now.
-    async fn handle<X: Seat>(
+    async fn follow<X: Seat, M: Mail>(
         &mut self,
         arrival: Arrival<X>,
         stops: &mut Stops,
-        inbox: &mut Inbox,
+        inbox: &mut Inbox<M>,
     ) -> Result<(Begin<X>, Vec<Record>), RunError> {
         let records = match arrival {
             Arrival::Ended(ended) => {
@@ -302,10 +304,10 @@ impl<J: RunLog + ClaimQueue, S: Signals, F: Follow> Driver<'_, J, S, F> {
     }
 
     /// Commits an attempt that ended, unless it waits for a quota.
-    async fn settle<X: Seat>(
+    async fn settle<X: Seat, M: Mail>(
         &mut self,
         ended: Box<EndedAttempt<X>>,
-        inbox: &mut Inbox,
+        inbox: &mut Inbox<M>,
     ) -> Result<(Begin<X>, Vec<Record>), RunError> {
         match self.held(ended) {
             Ok(held) => Ok((Begin::Nothing, self.hold(held, inbox).await?)),
@@ -372,7 +374,7 @@ impl<J: RunLog + ClaimQueue, S: Signals, F: Follow> Driver<'_, J, S, F> {
         &mut self,
         ended: EndedAttempt<X>,
         is_pausing: bool,
-    ) -> Result<(Option<Claimed<X>>, Vec<Record>), RunError> {
+    ) -> Result<(Option<ClaimedAttempt<X>>, Vec<Record>), RunError> {
         let canceled =
             if self.is_asked_to_stop() { Some(RunCanceled { by: self.signals.canceled().await }) } else { None };
         let EndedAttempt { delivery, token, id, result, stop, seat, .. } = ended;
@@ -468,7 +470,6 @@ impl<'a, J, S, F: Follow> Driver<'a, J, S, F> {
             merge_check: None,
             edge_check: None,
             parallel_max: 1,
-            inbox: Inbox::default(),
             liveness: None,
             clock: RunClock::start(),
             replay: Replay::default(),

@@ -31,7 +31,7 @@ pub trait Executors {
     /// Waits for the result of an attempt that was claimed by an earlier driver. It returns at once if the result is already
     /// there. Requests to stop and messages in the assignment are those of the new driver. `None` if no machine has the
     /// attempt: it is then made again.
-    fn adopt(&self, assignment: Assignment) -> impl Future<Output = Result<Option<Made<Self::Seat>>, Fault>>;
+    fn adopt(&self, assignment: Assignment) -> impl Future<Output = Result<Option<MadeAttempt<Self::Seat>>, Fault>>;
 }
 
 /// A place on a machine for one attempt. If it is dropped, the machine is free for other attempts.
@@ -44,11 +44,11 @@ pub trait Seat: Sized {
 
     /// Makes an attempt that was claimed for this seat. `None` if the machine was lost: the attempt is then made again. If the
     /// driver drops the future, the attempt continues, unless it is made in this process.
-    fn make(self, assignment: Assignment) -> impl Future<Output = Result<Option<Made<Self>>, Fault>>;
+    fn make(self, assignment: Assignment) -> impl Future<Output = Result<Option<MadeAttempt<Self>>, Fault>>;
 }
 
 /// The result of an attempt.
-pub struct Made<S> {
+pub struct MadeAttempt<S> {
     /// The result.
     pub result: AttemptResult,
     /// The seat, if the machine keeps it for the next attempt.
@@ -75,7 +75,7 @@ impl<E: AsyncFn(Assignment) -> Result<AttemptResult, Fault>> Executors for Here<
         Ok(*self)
     }
 
-    async fn adopt(&self, _assignment: Assignment) -> Result<Option<Made<Self>>, Fault> {
+    async fn adopt(&self, _assignment: Assignment) -> Result<Option<MadeAttempt<Self>>, Fault> {
         Ok(None)
     }
 }
@@ -89,8 +89,8 @@ impl<E: AsyncFn(Assignment) -> Result<AttemptResult, Fault>> Seat for Here<'_, E
         None
     }
 
-    async fn make(self, assignment: Assignment) -> Result<Option<Made<Self>>, Fault> {
+    async fn make(self, assignment: Assignment) -> Result<Option<MadeAttempt<Self>>, Fault> {
         let result = (self.0)(assignment).await?;
-        Ok(Some(Made { result, seat: Some(self) }))
+        Ok(Some(MadeAttempt { result, seat: Some(self) }))
     }
 }

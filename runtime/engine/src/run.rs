@@ -219,7 +219,7 @@ impl<S: Stores> Run<S> {
         self.projector.caught_up().map_err(project_error)?;
         let watcher = RefCell::new(Watcher { watch, under_way: BTreeMap::new() });
         watcher.borrow_mut().records(&self.begun);
-        let mut inbox = self.inbox(attendance)?;
+        let mut inbox = Inbox::new(attendance, self.session.mail.take());
         let filled = tokio::select! {
             filled = self.fill_caches(&bench, signals) => filled?,
             never = inbox.keep_looking(signals) => match never {},
@@ -307,11 +307,6 @@ impl<S: Stores> Run<S> {
             preparing: Preparing::default(),
             held: HeldSpending::default(),
         })
-    }
-
-    fn inbox(&self, attendance: Attendance) -> Result<Inbox, RunError> {
-        let dir = self.session.dir.dir.try_clone().map_err(|error| RunError::Project(Box::new(error)))?;
-        Ok(Inbox::new(attendance, dir, self.session.run_id(), self.session.dir.key.clone()))
     }
 
     fn holdouts(&self) -> Result<Option<Holdouts>, RunError> {

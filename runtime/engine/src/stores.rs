@@ -4,6 +4,7 @@
 //! only [`Stores`].
 
 use crate::driver::RunError;
+use crate::inbox::{FolderMail, Mail};
 use crate::reserve::Reserve;
 use crate::run_dir::{OWNER_FILE, RunDir};
 use cap_std::fs::Dir;
@@ -22,6 +23,8 @@ pub trait Stores: 'static {
     type Blobs: BlobStore + 'static;
     /// The lease of the process that drives a run.
     type Lease: Leases;
+    /// The messages of people.
+    type Mail: Mail;
 
     /// Prepares a journal for many appends. Called by the process that drives the run.
     fn lengthen(_journal: &Self::Log, _run: &Dir) -> Result<(), PortError> {
@@ -35,6 +38,8 @@ pub struct OpenStores<S: Stores> {
     pub journal: S::Log,
     /// The blobs of the run.
     pub blobs: Arc<S::Blobs>,
+    /// The messages to the run.
+    pub mail: S::Mail,
     /// Keeps the lease of the run.
     pub lease: S::Lease,
     /// The lease of the run.
@@ -48,6 +53,7 @@ impl Stores for Embedded {
     type Log = SqliteLog;
     type Blobs = DirBlobs;
     type Lease = OwnerFile;
+    type Mail = FolderMail;
 
     fn lengthen(journal: &SqliteLog, run: &Dir) -> Result<(), PortError> {
         journal.lengthen(run)
@@ -64,7 +70,14 @@ pub(crate) fn create(dir: &RunDir, run: &RunId) -> Result<(OpenStores<Embedded>,
     let blobs = Arc::new(journal.blobs(&dir.dir)?);
     Embedded::lengthen(&journal, &dir.dir)?;
     let reserve = Reserve::keep(dir).map_err(|error| RunError::Project(Box::new(error)))?;
-    Ok((OpenStores { journal, blobs, lease, held }, reserve))
+    let mail = mail(dir, run)?;
+    Ok((OpenStores { journal, blobs, mail, lease, held }, reserve))
+}
+
+/// Returns the folder of messages in a run directory.
+pub(crate) fn mail(dir: &RunDir, run: &RunId) -> Result<FolderMail, RunError> {
+    let folder = dir.dir.try_clone().map_err(|error| RunError::Project(Box::new(error)))?;
+    Ok(FolderMail::new(folder, run.clone(), dir.key.clone()))
 }
 
 /// Returns the lock of a run directory.

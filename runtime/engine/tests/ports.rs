@@ -7,6 +7,7 @@ mod adopt;
 mod blobs;
 mod log;
 mod machines;
+mod mail;
 mod queue;
 mod run;
 mod takeover;
@@ -297,6 +298,16 @@ macro_rules! suite {
             #[tokio::test]
             async fn each_task_is_finished_once_whatever_dies() {
                 adopt::each_task_is_finished_once_whatever_dies::<$type>().await;
+            }
+
+            #[tokio::test]
+            async fn mail_that_comes_twice_counts_once() {
+                mail::mail_that_comes_twice_counts_once::<$type>().await;
+            }
+
+            #[tokio::test]
+            async fn a_cancel_that_comes_twice_counts_once() {
+                mail::a_cancel_that_comes_twice_counts_once::<$type>().await;
             }
 
             #[tokio::test]

@@ -278,13 +278,14 @@ impl Stores for Shared {
     type Log = MemoryLog;
     type Blobs = MemoryBlobs;
     type Lease = MemoryLeases;
+    type Mail = ();
 }
 
 impl Shared {
     async fn open(&self) -> Result<OpenStores<Self>, PortError> {
         let held = self.leases.take(&"run-1".into()).await?;
         let (journal, blobs, lease) = (self.log.clone(), Arc::clone(&self.blobs), self.leases.clone());
-        Ok(OpenStores { journal, blobs, lease, held })
+        Ok(OpenStores { journal, blobs, mail: (), lease, held })
     }
 }
 

@@ -3,11 +3,12 @@
 //! An attempt owns its assignment. While it runs, the lease of its delivery is extended. It is asked to stop when the run is
 //! canceled or out of time, and abandoned if it does not stop. This module does not examine the result any further.
 
+use super::claim::ClaimedAttempt;
 use super::heartbeat::Heartbeats;
 use super::{Driver, Fault, Follow, LEASE_MS, RunError, Stops};
 use crate::assignment::{Assignment, AttemptResult};
 use crate::clock::RunClock;
-use crate::executors::{Executors, Made, Seat};
+use crate::executors::{Executors, MadeAttempt, Seat};
 use glovebox_journal::event::{Attempt, AttemptId, BranchId, Ending, Event, StageFinished};
 use glovebox_journal::ports::{ClaimQueue, Delivery, RunLog, Signals};
 use glovebox_pipeline::key;
@@ -26,14 +27,6 @@ pub const GRACE: Duration = Duration::from_secs(10);
 
 /// Time between two extensions of a lease, and between two heartbeats.
 pub const HEARTBEAT: Duration = Duration::from_millis(LEASE_MS / 3);
-
-/// A claimed attempt and its delivery.
-pub(super) struct Claimed<X> {
-    pub(super) assignment: Assignment,
-    pub(super) delivery: Delivery,
-    /// The seat that makes the attempt. `None` for an attempt that an earlier driver claimed.
-    pub(super) seat: Option<X>,
-}
 
 /// An attempt that ended.
 pub(super) struct EndedAttempt<X> {
@@ -61,18 +54,18 @@ impl<'a, J: RunLog + ClaimQueue, S: Signals, F: Follow> Driver<'a, J, S, F> {
     /// Makes or adopts one attempt, and supervises it. The returned future borrows nothing from the driver except its ports.
     pub(super) fn attempt<'e, X: Executors>(
         &self,
-        claimed: Claimed<X::Seat>,
+        claimed: ClaimedAttempt<X::Seat>,
         executors: &'e X,
         stops: &mut Stops,
     ) -> impl Future<Output = Result<EndedAttempt<X::Seat>, RunError>> + use<'a, 'e, J, S, F, X> {
-        let Claimed { assignment, delivery, seat } = claimed;
+        let ClaimedAttempt { assignment, delivery, seat } = claimed;
         let deadline = self.time_left().map(|left| Instant::now() + left);
         let node_deadline = self.node_time_left(&assignment.attempt).map(|left| Instant::now() + left);
         let unneeded = stops.of(&assignment);
         let Self { journal, signals, grace, heartbeat, clock, liveness, .. } = *self;
         let supervisor = Supervisor { journal, signals, grace, heartbeat, clock, deadline, node_deadline, unneeded };
         let heartbeats = Heartbeats::new(liveness, assignment.attempt.clone(), assignment.pulse.clone(), clock.now());
-        let watched = Watched {
+        let watched = WatchedAttempt {
             attempt: assignment.attempt.clone(),
             token: assignment.token,
             stop: Arc::clone(&assignment.stop),
@@ -88,7 +81,7 @@ impl<'a, J: RunLog + ClaimQueue, S: Signals, F: Follow> Driver<'a, J, S, F> {
     }
 
     /// Returns the attempts in progress that this driver took over, and takes the leases of their deliveries.
-    pub(super) async fn adopted<X>(&self) -> Result<Vec<Claimed<X>>, RunError> {
+    pub(super) async fn adopted<X>(&self) -> Result<Vec<ClaimedAttempt<X>>, RunError> {
         let mut adopted = Vec::new();
         let branches = self.replay.state.branches.iter().filter(|_| self.takeover.is_some());
         for (id, open) in branches.filter_map(|(id, branch)| Some((id, branch.open()?))) {
@@ -96,7 +89,7 @@ impl<'a, J: RunLog + ClaimQueue, S: Signals, F: Follow> Driver<'a, J, S, F> {
             let Some(assignment) = assignment else { continue };
             let delivery = Delivery { run: self.run.clone(), task: open.task.clone(), ready_seq: open.ready_seq };
             self.journal.hold(&delivery, self.clock.now(), LEASE_MS).await?;
-            adopted.push(Claimed { assignment, delivery, seat: None });
+            adopted.push(ClaimedAttempt { assignment, delivery, seat: None });
         }
         Ok(adopted)
     }
@@ -185,25 +178,25 @@ struct Supervisor<'a, J, S> {
 }
 
 /// The attempt that is supervised.
-struct Watched {
+struct WatchedAttempt {
     attempt: Attempt,
     token: u64,
     stop: Arc<AtomicBool>,
     delivery: Delivery,
 }
 
-impl Watched {
+impl WatchedAttempt {
     /// Returns the end of the attempt. Without a result, no machine has the attempt any more.
     fn ended<X>(
         self,
         clock: RunClock,
         heartbeats: Heartbeats<'_>,
-        made: Option<Made<X>>,
+        made: Option<MadeAttempt<X>>,
         stop: Option<Stop>,
     ) -> EndedAttempt<X> {
         let is_lost = made.is_none();
         let (result, seat) = match made {
-            Some(Made { result, seat }) => (result, seat),
+            Some(MadeAttempt { result, seat }) => (result, seat),
             None => (lost(&self.attempt).into(), None),
         };
         let AttemptResult { ingested, finished } = result;
@@ -217,8 +210,8 @@ impl Watched {
 impl<J: ClaimQueue, S: Signals> Supervisor<'_, J, S> {
     async fn watch<X>(
         self,
-        watched: Watched,
-        executing: impl Future<Output = Result<Option<Made<X>>, Fault>>,
+        watched: WatchedAttempt,
+        executing: impl Future<Output = Result<Option<MadeAttempt<X>>, Fault>>,
         mut heartbeats: Heartbeats<'_>,
     ) -> Result<EndedAttempt<X>, RunError> {
         let failed = |source| RunError::Execute { node: watched.attempt.task.node.clone(), source };
@@ -235,7 +228,7 @@ impl<J: ClaimQueue, S: Signals> Supervisor<'_, J, S> {
         glovebox_jail::jail::cancel(&watched.stop);
         let made = match tokio::time::timeout(self.grace, executing).await {
             Ok(made) => made.map_err(failed)?,
-            Err(_) => Some(Made { result: abandoned(&watched.attempt, self.grace).into(), seat: None }),
+            Err(_) => Some(MadeAttempt { result: abandoned(&watched.attempt, self.grace).into(), seat: None }),
         };
         Ok(watched.ended(self.clock, heartbeats, made, Some(reason)))
     }

@@ -4,9 +4,8 @@
 //! An attempt that may not begin immediately is left to the queue, because it is due later, or because the run is
 //! canceled, out of time or out of disk space.
 
-use super::attempt::Claimed;
 use super::commit::{Batch, Committed};
-use super::seats::Seated;
+use super::seats::SeatedAttempt;
 use super::{Begin, Driver, Follow, LEASE_MS, RunError};
 use crate::assignment::Assignment;
 use crate::executors::{Executors, Seat};
@@ -19,6 +18,14 @@ use glovebox_state::run_state::{OpenTask, RunState};
 use jiff::Timestamp;
 use std::collections::BTreeSet;
 use std::sync::Arc;
+
+/// A claimed attempt and its delivery.
+pub(super) struct ClaimedAttempt<X> {
+    pub(super) assignment: Assignment,
+    pub(super) delivery: Delivery,
+    /// The seat that makes the attempt. `None` for an attempt that an earlier driver claimed.
+    pub(super) seat: Option<X>,
+}
 
 /// The claim of the next attempt of a branch, if it is due.
 #[derive(Clone)]
@@ -61,7 +68,7 @@ impl<'a, J: RunLog + ClaimQueue, S: Signals, F: Follow> Driver<'a, J, S, F> {
         &self,
         executors: &'e X,
         delivery: Delivery,
-    ) -> impl Future<Output = Result<Seated<X::Seat>, RunError>> + use<'a, 'e, J, S, F, X> {
+    ) -> impl Future<Output = Result<SeatedAttempt<X::Seat>, RunError>> + use<'a, 'e, J, S, F, X> {
         let Self { journal, heartbeat, clock, .. } = *self;
         async move {
             let seat = {
@@ -93,7 +100,7 @@ impl<'a, J: RunLog + ClaimQueue, S: Signals, F: Follow> Driver<'a, J, S, F> {
         }
         let (assignment, records) = self.claim(&delivery, seat.machine()).await?;
         let begin = match assignment {
-            Some(assignment) => Begin::Attempt(Claimed { assignment, delivery, seat: Some(seat) }),
+            Some(assignment) => Begin::Attempt(ClaimedAttempt { assignment, delivery, seat: Some(seat) }),
             None => Begin::Nothing,
         };
         Ok((begin, records))
@@ -143,7 +150,7 @@ impl<'a, J: RunLog + ClaimQueue, S: Signals, F: Follow> Driver<'a, J, S, F> {
         claim: NextClaim,
         seat: X,
         records: &[Record],
-    ) -> Result<Option<Claimed<X>>, RunError> {
+    ) -> Result<Option<ClaimedAttempt<X>>, RunError> {
         let mut started = records.iter().filter_map(|record| record.event.stage_started());
         let branch = started.find(|started| started.attempt.id == claim.id).map(|started| &started.attempt.task.branch);
         let Some(assignment) = branch.and_then(|branch| self.assignment(&claim.id, branch)) else { return Ok(None) };
@@ -151,7 +158,7 @@ impl<'a, J: RunLog + ClaimQueue, S: Signals, F: Follow> Driver<'a, J, S, F> {
         tracing::debug!(task = %open.task, ordinal = open.ordinal, worker = self.worker, "claimed in one append with a result");
         let delivery = Delivery { run: self.run.clone(), task: open.task.clone(), ready_seq: open.ready_seq };
         self.journal.hold(&delivery, self.clock.now(), LEASE_MS).await?;
-        Ok(Some(Claimed { assignment, delivery, seat: Some(seat) }))
+        Ok(Some(ClaimedAttempt { assignment, delivery, seat: Some(seat) }))
     }
 
     /// Returns the assignment of an attempt. `None` if the attempt claimed nothing, or if another driver has claimed

@@ -7,7 +7,7 @@
 use super::attempt::EndedAttempt;
 use super::commit::{Batch, Committed};
 use super::{Driver, Follow, RunError};
-use crate::inbox::Inbox;
+use crate::inbox::{Inbox, Mail};
 use glovebox_journal::event::{Event, HeldStage, Record, StageHeld, StreamKey};
 use glovebox_journal::ports::{ClaimQueue, RunLog, Signals};
 use glovebox_record::Failure;
@@ -44,7 +44,11 @@ impl<J: RunLog + ClaimQueue, S: Signals, F: Follow> Driver<'_, J, S, F> {
 
     /// Makes the attempt wait for the time that its provider named. Without a time, or after too many waits, asks the run
     /// to pause. The attempt then counts as interrupted, and is executed again when the run is resumed.
-    pub(super) async fn hold<X>(&mut self, held: HeldAttempt<X>, inbox: &mut Inbox) -> Result<Vec<Record>, RunError> {
+    pub(super) async fn hold<X, M: Mail>(
+        &mut self,
+        held: HeldAttempt<X>,
+        inbox: &mut Inbox<M>,
+    ) -> Result<Vec<Record>, RunError> {
         let HeldAttempt { ended, failure } = held;
         let EndedAttempt { delivery, token, id, result, .. } = *ended;
         let finished = result.finished;

@@ -7,7 +7,7 @@ use glovebox_journal::event::Task;
 use glovebox_journal::ports::Delivery;
 
 /// An attempt and its seat.
-pub(super) type Seated<S> = (Delivery, S);
+pub(super) type SeatedAttempt<S> = (Delivery, S);
 
 /// The seats that were asked for. If it is dropped, the requests are taken back.
 pub(super) struct Seats<R> {
@@ -15,7 +15,7 @@ pub(super) struct Seats<R> {
     tasks: Vec<Task>,
 }
 
-impl<S, R: Future<Output = Result<Seated<S>, RunError>>> Seats<R> {
+impl<S, R: Future<Output = Result<SeatedAttempt<S>, RunError>>> Seats<R> {
     pub(super) fn new() -> Self {
         Self { requests: FuturesUnordered::new(), tasks: Vec::new() }
     }

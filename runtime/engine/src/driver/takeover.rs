@@ -1,4 +1,4 @@
-//! Takes a run over from another driver, without abandoning the attempts in progress.
+//! Takes a run over from another driver, without abandoning the attempts in progress (decision takeovers-adopt-attempts).
 //!
 //! The event `run.taken_over` is the fence between the two drivers. It moves the head of the run, which every append
 //! expects, so the driver before stores nothing after it, and ends with [`RunError::TakenOver`] when it reads why. Of two

@@ -23,7 +23,6 @@ use glovebox_record::RunBounds;
 use glovebox_record::SandboxRecord;
 use glovebox_record::liveness::StallSettings;
 use glovebox_record::spend::SpendBounds;
-use glovebox_state::run_state::LastEvents;
 use glovebox_workspace::project::{self, Base, Include};
 use glovebox_workspace::repository;
 use std::collections::BTreeMap;
@@ -96,7 +95,7 @@ impl<S: Stores> Session<S> {
         caches: impl FnOnce(&RunDir, &Base) -> Option<RunId>,
         follower: impl FnOnce(&RunDir, &Arc<S::Blobs>) -> Result<F, RunError>,
     ) -> Result<(Self, F, Vec<Record>), RunError> {
-        let OpenStores { journal, blobs, lease, held } = stores;
+        let OpenStores { journal, blobs, mail, lease, held } = stores;
         let mut include = std::mem::take(&mut new.include);
         // This must come first, so that everything that is later made from the project does not contain the hold-outs.
         let holdouts = holdouts::seal(&dir, new.project, &plan.holdout_plan(), &mut include).await?;
@@ -143,23 +142,9 @@ impl<S: Stores> Session<S> {
         let records = driver.start(Event::RunStarted(Box::new(started))).await?;
         let clock = driver.clock;
         let (replay, pending) = driver.into_parts();
-        let (dir, left_out) = (Arc::new(dir), base.skipped);
-        let session = Self {
-            dir,
-            journal,
-            blobs,
-            replay,
-            worker,
-            pending,
-            last: LastEvents::default(),
-            takeover: None,
-            open_copies,
-            left_out,
-            clock,
-            reserve: None,
-            lease,
-            held,
-        };
+        let stores = OpenStores { journal, blobs, mail, lease, held };
+        let session = Self::new(Arc::new(dir), stores, worker, replay, pending);
+        let session = Self { open_copies, left_out: base.skipped, clock, ..session };
         Ok((session, follower, records))
     }
 }

@@ -7,7 +7,7 @@
 
 use super::branches;
 use super::restore::{CacheRemoval, restore};
-use super::workspace::keep_replaced;
+use super::workspace::{WorkspaceFollower, keep_replaced};
 use super::{OpenCopy, RunDir, VisitPoint, apply_changes};
 use crate::assignment::{Assignment, AttemptResult};
 use crate::clock::{self, RunClock};
@@ -15,15 +15,14 @@ use crate::disk::DiskGauge;
 use crate::driver::{Driver, Fault, Follow, RunError};
 use crate::edge_check::EdgeCheck;
 use crate::executors::{Executors, Here};
-use crate::inbox::{Inbox, forget_requests};
+use crate::inbox::{Inbox, Mail, forget_requests};
 use crate::liveness::LivenessStream;
 use crate::merge_check::MergeCheck;
 use crate::reserve::Reserve;
-use crate::run_dir::branch_workspace;
 use crate::stores::{self, Embedded, OpenStores, Stores};
 use glovebox_journal::event::{
-    BranchId, CacheFilled, Digest, DriverId, Event, Record, Repaired, Replanned, RunCanceled, RunId, RunResumed,
-    Verdict, WentBack,
+    CacheFilled, Digest, DriverId, Event, Record, Repaired, Replanned, RunCanceled, RunId, RunResumed, Verdict,
+    WentBack,
 };
 use glovebox_journal::ports::{BlobStore, Leases, RunLog, Signals};
 use glovebox_journal::rewind::{self, Fold};
@@ -73,6 +72,8 @@ pub struct Session<S: Stores = Embedded> {
     pub(super) clock: RunClock,
     /// The space for the end of the run. `None` if this process does not drive the run.
     pub(super) reserve: Option<Reserve>,
+    /// The messages to the run, until it is driven.
+    pub(super) mail: Option<S::Mail>,
     pub(super) lease: S::Lease,
     // Dropped last: no other process may open the stores above before they are closed.
     pub(super) held: <S::Lease as Leases>::Held,
@@ -140,14 +141,19 @@ impl Replan {
 }
 
 /// The inputs of driving a run, in addition to its plan.
-#[derive(Default)]
-pub struct DriveLimits<'a> {
+pub struct DriveLimits<'a, M = ()> {
     /// Answers, steering messages and requests to pause from other processes.
-    pub inbox: Inbox,
+    pub inbox: Inbox<M>,
     /// The disk gauge: no stage begins while the run directory is larger than it allows. `None` if disk space has no limit.
     pub disk: Option<&'a DiskGauge>,
     /// The stream of the attempts' signs of life. `None` if nobody gets it.
     pub liveness: Option<&'a LivenessStream<'a>>,
+}
+
+impl Default for DriveLimits<'_> {
+    fn default() -> Self {
+        Self { inbox: Inbox::default(), disk: None, liveness: None }
+    }
 }
 
 /// A run that this process may drive after it has read the journal.
@@ -161,6 +167,7 @@ pub struct ReadProblem {
     pub is_linear: bool,
     journal: SqliteLog,
     worker: Worker,
+    mail: <Embedded as Stores>::Mail,
     lease: <Embedded as Stores>::Lease,
     // Dropped last, as in a session.
     held: <<Embedded as Stores>::Lease as Leases>::Held,
@@ -210,9 +217,9 @@ impl ReadProblem {
     }
 
     fn session<F>(self, fold: JournalFold<'_, F>, queue: Queue) -> Result<Session, RunError> {
-        let Self { dir, blobs, journal, worker, lease, held, .. } = self;
+        let Self { dir, blobs, journal, worker, mail, lease, held, .. } = self;
         journal.begin_queue(queue);
-        Session::from_fold(dir, OpenStores { journal, blobs, lease, held }, worker, fold)
+        Session::from_fold(dir, OpenStores { journal, blobs, mail, lease, held }, worker, fold)
     }
 }
 
@@ -251,16 +258,15 @@ impl<F: Follow> Fold for JournalFold<'_, F> {
 impl Session {
     /// Opens a run that was started before and takes its lock. The journal is read afterwards, with [`ReadProblem::read`].
     pub fn open(dir: RunDir, worker: Worker, verified: &VerifiedJournal) -> Result<ReadProblem, RunError> {
-        if verified.run_id().is_none() {
-            return Err(RunError::NotStarted);
-        }
+        let run = verified.run_id().ok_or(RunError::NotStarted)?;
         let lease = stores::lease(&dir);
         let held = Owner::acquire(&lease.0)?;
         forget_requests(&dir.dir);
         let (journal, has_grown) = SqliteLog::reopen(&dir.path.join(JOURNAL_FILE), dir.key.clone(), verified)?;
         let is_linear = !has_grown && rewind::rewind_count(&verified.records) == 0;
         let blobs = Arc::new(journal.blobs(&dir.dir)?);
-        Ok(ReadProblem { dir: Arc::new(dir), blobs, is_linear, journal, worker, lease, held })
+        let mail = stores::mail(&dir, run)?;
+        Ok(ReadProblem { dir: Arc::new(dir), blobs, is_linear, journal, worker, mail, lease, held })
     }
 }
 
@@ -271,10 +277,22 @@ impl<S: Stores> Session<S> {
         worker: Worker,
         fold: JournalFold<'_, F>,
     ) -> Result<Self, RunError> {
-        let OpenStores { journal, blobs, lease, held } = stores;
         let (replay, last) = (fold.replay, fold.last);
         replay.state.run.as_ref().ok_or(RunError::NotStarted)?;
-        Ok(Self {
+        let pending = last.clone().pending();
+        Ok(Self { last, ..Self::new(dir, stores, worker, replay, pending) })
+    }
+
+    /// Creates the session of a run with this state.
+    pub(super) fn new(
+        dir: Arc<RunDir>,
+        stores: OpenStores<S>,
+        worker: Worker,
+        replay: Replay,
+        pending: PendingDecisions,
+    ) -> Self {
+        let OpenStores { journal, blobs, mail, lease, held } = stores;
+        Self {
             dir,
             journal,
             blobs,
@@ -282,14 +300,15 @@ impl<S: Stores> Session<S> {
             open_copies: Vec::new(),
             left_out: Vec::new(),
             worker,
-            pending: last.clone().pending(),
-            last,
+            pending,
+            last: LastEvents::default(),
             takeover: None,
             clock: RunClock::start(),
             reserve: None,
+            mail: Some(mail),
             lease,
             held,
-        })
+        }
     }
 
     /// Takes the run over: restores the workspace to the state in the journal, abandons an attempt that was interrupted
@@ -471,17 +490,18 @@ impl<S: Stores> Session<S> {
     }
 
     /// Drives the run to its end with its plan, and makes the attempts in this process; see [`Driver::drive`].
-    pub async fn drive<G, E>(
+    pub async fn drive<G, E, M>(
         &mut self,
         plan: &Plan,
         signals: &G,
-        limits: DriveLimits<'_>,
+        limits: DriveLimits<'_, M>,
         follower: &mut impl Follow,
         execute: E,
     ) -> Result<(), RunError>
     where
         G: Signals,
         E: AsyncFn(Assignment) -> Result<AttemptResult, Fault>,
+        M: Mail,
     {
         let (workspace, blobs) = (self.dir.workspace(), Arc::clone(&self.blobs));
         // Files that a commit replaces in the workspace are stored durably with it, and so are files that a later merge at a
@@ -498,11 +518,11 @@ impl<S: Stores> Session<S> {
 
     /// As [`Session::drive`], but the attempts are made by `executors`. After each append the workspace is updated first, then
     /// `follower` is called. Ends with an error if the lease of the run is lost.
-    pub async fn drive_on<G: Signals, X: Executors>(
+    pub async fn drive_on<G: Signals, X: Executors, M: Mail>(
         &mut self,
         plan: &Plan,
         signals: &G,
-        limits: DriveLimits<'_>,
+        limits: DriveLimits<'_, M>,
         follower: &mut impl Follow,
         executors: &X,
     ) -> Result<(), RunError> {
@@ -512,7 +532,6 @@ impl<S: Stores> Session<S> {
             clock: self.clock,
             replay,
             pending,
-            inbox: limits.inbox,
             disk: limits.disk,
             liveness: limits.liveness,
             no_change: plan.checks.no_change.as_ref(),
@@ -524,7 +543,7 @@ impl<S: Stores> Session<S> {
         };
         let driven = tokio::select! {
             biased;
-            driven = driver.drive_on(executors) => driven,
+            driven = driver.drive_on(executors, limits.inbox) => driven,
             lost = self.lease.keep(&self.held) => Err(lost.into()),
         };
         (self.replay, self.pending) = driver.into_parts();
@@ -554,43 +573,5 @@ impl<S: Stores> Session<S> {
     /// Returns how the run ended. `None` if it has not ended.
     pub fn verdict(&self) -> Option<Verdict> {
         self.replay.state.verdict.as_ref().map(|ended| ended.status)
-    }
-}
-
-/// Updates the workspace with the records of an append, before `next` is called.
-pub(super) struct WorkspaceFollower<'a, F, B> {
-    pub(super) dir: &'a RunDir,
-    pub(super) blobs: &'a B,
-    pub(super) next: &'a mut F,
-    /// True after a request to stop. A resume continues with the branches that end then.
-    pub(super) is_stopped: bool,
-}
-
-impl<F: Follow, B: BlobStore> Follow for WorkspaceFollower<'_, F, B> {
-    fn record(&mut self, record: &Record, replay: &Replay) {
-        self.is_stopped = replay.state.canceled.is_some() && replay.state.stopped.is_some();
-        self.next.record(record, replay);
-    }
-
-    fn appended(&mut self, records: &[Record]) -> Result<(), Fault> {
-        records.iter().try_for_each(|record| self.apply(record))?;
-        self.next.appended(records)
-    }
-}
-
-impl<F, B: BlobStore> WorkspaceFollower<'_, F, B> {
-    fn apply(&self, record: &Record) -> Result<(), Fault> {
-        if let Event::BranchFinished(finished) = &record.event
-            && !self.is_stopped
-        {
-            branches::remove_files(self.dir, &finished.branch);
-        }
-        let Some((branch, changes)) = record.event.committed() else { return Ok(()) };
-        let workspace = branch_workspace(branch);
-        // A branch without a workspace folder creates it when one of its stages needs it.
-        if *branch == BranchId::main() || self.dir.dir.symlink_metadata(&workspace).is_ok() {
-            apply_changes(&self.dir.path.join(workspace), self.blobs, changes.iter())?;
-        }
-        Ok(())
     }
 }

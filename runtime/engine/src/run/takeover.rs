@@ -4,7 +4,8 @@
 //! abandoned by a resume instead.
 
 use super::RunDir;
-use super::session::{JournalFold, Session, WorkspaceFollower};
+use super::session::{JournalFold, Session};
+use super::workspace::WorkspaceFollower;
 use crate::driver::{Driver, Follow, RunError};
 use crate::edge_check::EdgeCheck;
 use crate::merge_check::MergeCheck;

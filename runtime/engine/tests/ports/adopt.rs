@@ -5,6 +5,7 @@ use super::machines::Machines;
 use super::run::{driver, fold, pipeline, started};
 use super::takeover::{machine, successor};
 use glovebox_engine::driver::{Driver, Follow, RunError};
+use glovebox_engine::inbox::Inbox;
 use glovebox_engine::signals::LocalSignals;
 use glovebox_journal::event::{Attempt, Event, MachineId, Record, RunResumed, StageFinished, Task, Verdict};
 use glovebox_pipeline::{Inputs, Source, check, ir::Pipeline};
@@ -39,7 +40,7 @@ async fn drive_and_die<L: Adapter>(
     begun: usize,
 ) {
     tokio::select! {
-        driven = driver.drive_on(machines) => panic!("ended before: {driven:?}"),
+        driven = driver.drive_on(machines, Inbox::default()) => panic!("ended before: {driven:?}"),
         () = machines.until_begun(begun) => {}
     }
 }
@@ -75,7 +76,7 @@ pub(crate) async fn a_driver_that_takes_over_adopts_attempts_in_progress<L: Adap
     drive_and_die(&mut first, &machines, 1).await;
     let (mut second, last) = successor(&pipeline, &*under.log, &signals, "d2").await;
     second.take_over(last).await.unwrap();
-    second.drive_on(&machines).await.unwrap();
+    second.drive_on(&machines, Inbox::default()).await.unwrap();
     let records = under.records().await;
     assert_eq!(status(&second.replay.state), Some(Verdict::Success));
     assert_eq!((machines.made().len(), once(&machines.made())), (2, true), "no work was done twice");
@@ -97,7 +98,7 @@ pub(crate) async fn a_result_that_came_before_the_takeover_counts<L: Adapter>() 
     let (mut second, last) = successor(&pipeline, &*under.log, &signals, "d2").await;
     assert!(second.replay.state.is_under_way());
     second.take_over(last).await.unwrap();
-    second.drive_on(&machines).await.unwrap();
+    second.drive_on(&machines, Inbox::default()).await.unwrap();
     assert_eq!(status(&second.replay.state), Some(Verdict::Success));
     assert_eq!((machines.made().len(), once(&machines.made())), (2, true));
     assert_eq!(finished(&under.records().await), machines.made());
@@ -109,7 +110,7 @@ pub(crate) async fn an_attempt_whose_machine_is_lost_is_made_again_and_its_late_
     let mut stale = driver(&pipeline, &*under.log, &signals);
     stale.start(started()).await.unwrap();
     let (stale_end, ()) = {
-        let mut driven = Box::pin(stale.drive_on(&machines));
+        let mut driven = Box::pin(stale.drive_on(&machines, Inbox::default()));
         tokio::select! {
             driven = &mut driven => panic!("ended before: {driven:?}"),
             () = machines.until_begun(1) => {}
@@ -119,7 +120,7 @@ pub(crate) async fn an_attempt_whose_machine_is_lost_is_made_again_and_its_late_
         second.take_over(last).await.unwrap();
         machines.cut_off("m1");
         let next = async {
-            second.drive_on(&machines).await.unwrap();
+            second.drive_on(&machines, Inbox::default()).await.unwrap();
             assert_eq!(status(&second.replay.state), Some(Verdict::Success));
         };
         tokio::join!(driven, next)
@@ -157,7 +158,7 @@ pub(crate) async fn a_resume_abandons_attempts_that_a_takeover_would_adopt<L: Ad
     let delivery =
         glovebox_journal::ports::Delivery { run: under.run.clone(), task: open.task, ready_seq: open.ready_seq };
     under.log.done(&delivery).await.unwrap();
-    second.drive_on(&machines).await.unwrap();
+    second.drive_on(&machines, Inbox::default()).await.unwrap();
     machines.until_idle().await;
     let records = under.records().await;
     assert!(once(&finished(&records)));
@@ -179,7 +180,7 @@ pub(crate) async fn adopted_attempts_of_a_canceled_run_are_stopped<L: Adapter>()
         }
         let (mut second, last) = successor(&pipeline, &*under.log, &signals, "d2").await;
         second.take_over(last).await.unwrap();
-        second.drive_on(&machines).await.unwrap();
+        second.drive_on(&machines, Inbox::default()).await.unwrap();
         let records = under.records().await;
         let kinds: Vec<&str> = records.iter().rev().take(4).map(|record| record.event.kind()).collect();
         assert_eq!(kinds, ["run.finished", "branch.exited", "stage.finished", "run.taken_over"], "{is_lost}");
@@ -195,7 +196,7 @@ pub(crate) async fn a_machine_keeps_its_seat_for_the_stages_that_it_can_make<L: 
         machines.limit("m1", stages);
         let mut run = driver(&pipeline, &*under.log, &signals);
         run.start(started()).await.unwrap();
-        run.drive_on(&machines).await.unwrap();
+        run.drive_on(&machines, Inbox::default()).await.unwrap();
         let records = under.records().await;
         assert_eq!(claimed_by(&records), expected);
         let kinds: Vec<&str> = records.iter().map(|record| record.event.kind()).collect();
@@ -254,7 +255,7 @@ async fn survive<L: Adapter>(log: &L, pipeline: &Pipeline, machines: &Machines, 
             machines.restart(["m1", "m2", "m3"][dice(2) as usize % 3]);
             restarts += 1;
         }
-        let mut driven: Stale<'_> = Box::pin(driver.drive_on(machines));
+        let mut driven: Stale<'_> = Box::pin(driver.drive_on(machines, Inbox::default()));
         tokio::select! {
             driven = &mut driven => driven.unwrap(),
             () = tokio::time::sleep(Duration::from_millis(dice(3) % 8)) => if dice(4) % 2 == 0 {
@@ -277,7 +278,7 @@ pub(crate) async fn each_task_is_finished_once_whatever_dies<L: Adapter>() {
         let (under, signals) = (L::empty(), LocalSignals::new());
         let mut run = driver(&pipeline, &*under.log, &signals);
         run.start(started()).await.unwrap();
-        run.drive_on(&Machines::new(&names, branched)).await.unwrap();
+        run.drive_on(&Machines::new(&names, branched), Inbox::default()).await.unwrap();
         (outcome(&run.replay.state), finished(&under.records().await))
     };
     assert!(once(&calm.1) && calm.1.len() == 8, "{:?}", calm.1);

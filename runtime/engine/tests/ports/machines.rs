@@ -4,7 +4,7 @@
 //! restarted, which loses the attempt that it works on.
 
 use glovebox_engine::assignment::{Assignment, AttemptResult};
-use glovebox_engine::driver::{Executors, Fault, Made, Seat};
+use glovebox_engine::driver::{Executors, Fault, MadeAttempt, Seat};
 use glovebox_journal::event::{Attempt, AttemptId, Ending, MachineId, NodeId, StageFinished, Task};
 use glovebox_journal::ports::Delivery;
 use glovebox_record::{Failure, FailureClass, FailureCode, Outcome};
@@ -154,7 +154,7 @@ impl Machines {
     }
 
     /// Waits for the result of an attempt. If its machine is still free, the machine keeps its seat.
-    async fn result(&self, attempt: &AttemptId) -> Option<Made<MachineSeat>> {
+    async fn result(&self, attempt: &AttemptId) -> Option<MadeAttempt<MachineSeat>> {
         let made = self.until(|pool| {
             let Some(job) = pool.jobs.get(attempt) else { return Some(None) };
             let (machine, state) = (job.machine.clone(), job.state.clone());
@@ -168,7 +168,7 @@ impl Machines {
             }
         });
         let (result, machine) = made.await?;
-        Some(Made { result, seat: machine.map(|machine| MachineSeat::new(self, machine)) })
+        Some(MadeAttempt { result, seat: machine.map(|machine| MachineSeat::new(self, machine)) })
     }
 }
 
@@ -218,7 +218,7 @@ impl Executors for Machines {
         Ok(MachineSeat::new(self, machine.await))
     }
 
-    async fn adopt(&self, assignment: Assignment) -> Result<Option<Made<MachineSeat>>, Fault> {
+    async fn adopt(&self, assignment: Assignment) -> Result<Option<MadeAttempt<MachineSeat>>, Fault> {
         if let Some(job) = self.lock().jobs.get_mut(&assignment.attempt.id) {
             job.stop = Arc::clone(&assignment.stop);
         }
@@ -235,7 +235,7 @@ impl Seat for MachineSeat {
         self.stages.as_ref()
     }
 
-    async fn make(mut self, assignment: Assignment) -> Result<Option<Made<Self>>, Fault> {
+    async fn make(mut self, assignment: Assignment) -> Result<Option<MadeAttempt<Self>>, Fault> {
         let machines = self.machines.clone();
         self.is_free = false;
         machines.begin(self.machine.clone(), &assignment);
