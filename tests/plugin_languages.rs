@@ -310,10 +310,8 @@ fn offers_a_tool(author: &Workbench, component: &Path) {
     );
     std::fs::copy(component, bench.project().join("house.wasm")).unwrap();
     let grants = "grants = { filesystem = \"workspace\", read = [\"src/\"] }";
-    bench.write(
-        "glovebox.toml",
-        &format!("[plugins.\"acme.house\"]\npath = \"house.wasm\"\ntools = \"*\"\n{grants}\n"),
-    );
+    bench
+        .write("glovebox.toml", &format!("[plugins.\"acme.house\"]\npath = \"house.wasm\"\ntools = \"*\"\n{grants}\n"));
     bench.write("src/deep/a.txt", "one\n  two \"needle\" ü\n");
     std::fs::write(bench.project().join("src/odd.bin"), b"\xff\"needle\"\n").unwrap();
     let call = |folder: &str| {

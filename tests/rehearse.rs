@@ -110,7 +110,8 @@ fn a_tool_provider_is_rehearsed_with_the_calls_of_a_script() {
         (func $call (call $read (i32.const 600) (i32.const 9) (i64.const 0) (i32.const 1000) (i32.const 128))\n\
         (call $answer (i32.load (i32.const 132)) (i32.load (i32.const 136))))\n";
     let bytes = guests::provider(&format!("{reads}{tools}(func $definitions (call $listed))\n"));
-    let manifest = r#"{"name":"acme.copy","version":"0.1.0","description":"","wants":{"filesystem":"workspace","read":["./"]}}"#;
+    let manifest =
+        r#"{"name":"acme.copy","version":"0.1.0","description":"","wants":{"filesystem":"workspace","read":["./"]}}"#;
     let bench = bench(COPIES);
     std::fs::write(bench.project().join("copy.wasm"), embed(&bytes, manifest).unwrap()).unwrap();
     bench.write("glovebox.toml", "[plugins.\"acme.copy\"]\npath = \"copy.wasm\"\ntools = [\"find\"]\n");
@@ -129,7 +130,11 @@ fn a_tool_provider_is_rehearsed_with_the_calls_of_a_script() {
     shown.ends(0).says("needed   read ./").says("tools = [\"find\"]");
     let (_, table) = shown.stdout.split_once("[plugins").unwrap();
     let found: toml::Value = toml::from_str(&format!("[plugins{table}")).unwrap();
-    assert_eq!(found["plugins"]["acme.copy"]["grants"]["read"].as_array().unwrap()[0].as_str(), Some("src/"), "{table}");
+    assert_eq!(
+        found["plugins"]["acme.copy"]["grants"]["read"].as_array().unwrap()[0].as_str(),
+        Some("src/"),
+        "{table}"
+    );
     bench.write("glovebox.toml", &format!("[plugins{table}"));
     bench.glovebox(&["plugin", "lock"]).ends(0);
     bench.glovebox(&["run", "pipeline.dot", "--script", "model.toml", "--run-id", "r"]).ends(0);

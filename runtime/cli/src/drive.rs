@@ -97,6 +97,7 @@ pub fn stop(run: &RunFolder, error: &RunError) -> Stop {
         RunError::Port(PortError::Corrupt { .. } | PortError::Version { .. }) => Exit::Mismatch,
         RunError::Port(PortError::Foreign { .. }) => Exit::Policy,
         RunError::Port(_) | RunError::Execute { .. } | RunError::Project(_) => Exit::Transient,
+        RunError::TakenOver { .. } => Exit::Transient,
         RunError::Holdouts(source) => match source.downcast_ref() {
             Some(HoldoutError::Seal(_)) => Exit::Invalid,
             Some(HoldoutError::Reopen(_) | HoldoutError::Differs(_)) => Exit::Mismatch,

@@ -11,7 +11,6 @@ use crate::run_dir::EXCHANGES_DIR;
 use crate::run_dir::{HOLDOUTS_DIR, RunDir, WORKSPACE_DIR};
 use crate::run_dir::{QUARANTINE_DIR, REPOSITORIES_DIR, STAGE_DIR};
 use cap_std::fs::{Dir, Metadata, MetadataExt};
-use glovebox_journal::blobs::DirBlobs;
 use glovebox_journal::event::{BranchId, StageFinished};
 use glovebox_journal::sqlite::{LOG_BYTES, LOG_FILE};
 use glovebox_record::{Failure, FailureClass, FailureCode};
@@ -21,6 +20,7 @@ use rustix::fs::AtFlags;
 use std::collections::BTreeSet;
 use std::io;
 use std::path::Path;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// Folders that have their own limits.
@@ -32,7 +32,8 @@ const BLOCK_BYTES: u64 = 512;
 /// Measures the disk space of a run.
 pub struct DiskGauge {
     run: Arc<RunDir>,
-    blobs: Arc<DirBlobs>,
+    /// Counts the bytes that the blob store writes into the run directory.
+    stored: Arc<AtomicU64>,
     projected: BytesWritten,
     bytes_max: u64,
     kept: Mutex<Usage>,
@@ -56,13 +57,14 @@ struct Usage {
 }
 
 impl DiskGauge {
-    /// Measures the disk space of the run so far. `projected` counts the bytes that the projections write.
+    /// Measures the disk space of the run so far. `stored` counts the bytes that the blob store writes, and `projected` those
+    /// of the projections.
     ///
     /// # Errors
     ///
     /// Fails if the run directory cannot be read.
-    pub fn new(run: Arc<RunDir>, blobs: Arc<DirBlobs>, projected: BytesWritten, bytes_max: u64) -> io::Result<Self> {
-        let gauge = Self { run, blobs, projected, bytes_max, kept: Mutex::default() };
+    pub fn new(run: Arc<RunDir>, stored: Arc<AtomicU64>, projected: BytesWritten, bytes_max: u64) -> io::Result<Self> {
+        let gauge = Self { run, stored, projected, bytes_max, kept: Mutex::default() };
         *gauge.lock() = gauge.measure()?;
         Ok(gauge)
     }
@@ -179,7 +181,7 @@ impl DiskGauge {
     }
 
     fn written(&self) -> u64 {
-        self.blobs.written_bytes().saturating_add(self.projected.bytes())
+        self.stored.load(Ordering::Relaxed).saturating_add(self.projected.bytes())
     }
 
     fn lock(&self) -> MutexGuard<'_, Usage> {
@@ -239,6 +241,7 @@ fn if_there(found: io::Result<u64>) -> io::Result<u64> {
 mod tests {
     use super::*;
     use cap_std::ambient_authority;
+    use glovebox_journal::blobs::DirBlobs;
     use glovebox_journal::event::StageFiles;
     use glovebox_journal::ports::BlobStore;
     use glovebox_state::run_state::OpenTask;
@@ -278,7 +281,7 @@ mod tests {
     }
 
     fn gauge(run: &Arc<RunDir>, blobs: &Arc<DirBlobs>, written: &BytesWritten, bytes_max: u64) -> DiskGauge {
-        DiskGauge::new(Arc::clone(run), Arc::clone(blobs), written.clone(), bytes_max).unwrap()
+        DiskGauge::new(Arc::clone(run), blobs.written(), written.clone(), bytes_max).unwrap()
     }
 
     #[test]
@@ -350,7 +353,7 @@ mod tests {
     fn the_folder_of_a_branch_counts_with_its_first_change() {
         let (folder, run, blobs) = run_dir();
         put(&folder, "workspace/big", 1 << 20);
-        let gauge = DiskGauge::new(run, blobs, BytesWritten::default(), 1 << 19).unwrap();
+        let gauge = DiskGauge::new(run, blobs.written(), BytesWritten::default(), 1 << 19).unwrap();
         let mut ended = attempt("a");
         ended.attempt.task.branch = "f-left".into();
         gauge.note(&ended).unwrap();

@@ -12,28 +12,34 @@ mod expiry;
 mod heartbeat;
 mod people;
 mod quota;
+mod seats;
 mod stall;
 mod stops;
+mod takeover;
 #[cfg(test)]
 mod tests;
 
 pub use crate::assignment::{Assignment, AttemptResult};
+pub use crate::executors::{Executors, Here, MadeAttempt, Seat};
 pub use crate::follow::{Fault, Follow};
 use attempt::EndedAttempt;
 pub use attempt::{GRACE, HEARTBEAT};
+use claim::ClaimedAttempt;
 use commit::{Batch, Committed};
+use seats::Seats;
 use stall::StallWatch;
 use stops::Stops;
 
 use crate::clock::RunClock;
 use crate::disk::DiskGauge;
 use crate::edge_check::EdgeCheck;
-use crate::inbox::Inbox;
+use crate::inbox::{Inbox, Mail};
 use crate::liveness::LivenessStream;
 use crate::merge_check::MergeCheck;
 use futures_util::stream::{FuturesUnordered, StreamExt};
 use glovebox_journal::event::{
-    BranchId, Event, NodeId, Record, RunCanceled, RunId, RunResumed, StageFinished, StageReady, StreamKey, Verdict,
+    BranchId, DriverId, Event, NodeId, Record, RunCanceled, RunId, RunResumed, StageFinished, StageReady, StreamKey,
+    Verdict,
 };
 use glovebox_journal::ports::{ClaimQueue, Delivery, Next, PortError, RunLog, Signals};
 use glovebox_pipeline::ir::Pipeline;
@@ -95,6 +101,12 @@ pub enum RunError {
     /// The run has used up a limit that the resume does not raise.
     #[error("{}", .0.reason)]
     LimitReached(Failure),
+    /// Another driver took the run over. It drives the run from here on.
+    #[error("another driver took the run over, on `{machine}`")]
+    TakenOver {
+        /// The machine of the other driver.
+        machine: String,
+    },
     /// No attempt is ready and none is in progress, at this node.
     #[error("the run is at node `{0}`, but no attempt is ready or running")]
     NothingReady(NodeId),
@@ -129,8 +141,6 @@ pub struct Driver<'a, J, S, F = ()> {
     pub edge_check: Option<EdgeCheck<'a>>,
     /// Maximum number of attempts in progress at once, of all branches together.
     pub parallel_max: usize,
-    /// Answers and steering messages from other processes. Empty for a run that accepts none.
-    pub inbox: Inbox,
     /// The stream of the attempts' signs of life. `None` if nobody gets it.
     pub liveness: Option<&'a LivenessStream<'a>>,
     /// The time of the run.
@@ -141,21 +151,22 @@ pub struct Driver<'a, J, S, F = ()> {
     pub follower: F,
     /// Events whose follow-up decisions are not appended yet.
     pub pending: PendingDecisions,
+    /// The id of the takeover by this driver. `None` if it started or resumed the run.
+    pub takeover: Option<DriverId>,
 }
 
-/// A claimed attempt and its delivery.
-type Claimed = (Assignment, Delivery);
-
 /// What ended a wait of the loop.
-enum Arrival {
+enum Arrival<S> {
     /// An attempt ended.
-    Ended(Box<EndedAttempt>),
+    Ended(Box<EndedAttempt<S>>),
     /// A process or a person asks the run to stop.
     Cancel(String),
     /// The run reached a limit, and this event ends it.
     End(Box<Event>),
     /// An attempt may start.
     Ready(Delivery),
+    /// A machine has a seat for an attempt.
+    Seated(Delivery, S),
     /// The queue is empty, and no attempt is in progress.
     Idle,
     /// A time for which the loop waited has come.
@@ -163,33 +174,60 @@ enum Arrival {
 }
 
 /// What the loop does next.
-enum NextStep {
+enum NextStep<S> {
     /// Handle this immediately.
-    Now(Arrival),
+    Now(Arrival<S>),
     /// Wait until this time, or until something else happens.
     Later(Option<Timestamp>),
 }
 
+/// What follows from an arrival, in addition to the records that were appended.
+enum Begin<S> {
+    /// No attempt begins.
+    Nothing,
+    /// The attempt was claimed.
+    Attempt(ClaimedAttempt<S>),
+    /// A machine is asked for a seat for the attempt of a delivery.
+    Seat(Delivery),
+}
+
 impl<J: RunLog + ClaimQueue, S: Signals, F: Follow> Driver<'_, J, S, F> {
-    /// Drives the run to its end. `execute` executes one attempt and returns the result to commit. [`Driver::follower`] gets
-    /// every record after it is durable.
+    /// Drives the run to its end. `execute` executes one attempt in this process and returns the result to commit.
+    /// [`Driver::follower`] gets every record after it is durable.
     pub async fn drive<E>(&mut self, execute: E) -> Result<(), RunError>
     where
         E: AsyncFn(Assignment) -> Result<AttemptResult, Fault>,
     {
+        self.drive_on(&Here(&execute), Inbox::default()).await
+    }
+
+    /// As [`Driver::drive`], but the attempts are made by `executors`, and answers and messages come from `inbox`. After a
+    /// takeover, the attempts in progress are adopted first.
+    pub async fn drive_on<X, M>(&mut self, executors: &X, mut inbox: Inbox<M>) -> Result<(), RunError>
+    where
+        X: Executors,
+        M: Mail,
+    {
         self.clock.advance_to(self.replay.state.at);
         let bounds = self.replay.state.run.as_ref().and_then(|run| run.bounds.stall.bounds());
-        let (mut under_way, mut stops) = (FuturesUnordered::new(), Stops::new(bounds.map(StallWatch::new)));
-        let mut inbox = std::mem::take(&mut self.inbox);
+        let mut stops = Stops::new(bounds.map(StallWatch::new));
+        let (mut under_way, mut seats) = (FuturesUnordered::new(), Seats::new());
+        for adopted in self.adopted().await? {
+            under_way.push(self.attempt(adopted, executors, &mut stops));
+        }
+        stops.stop_unneeded(&self.replay.state);
         inbox.look(self.signals);
         let driven = async {
             while self.replay.state.verdict.is_none() {
                 if let Some(records) = self.note_one(&mut inbox, &mut stops).await? {
-                    stops.tell(&records);
-                    self.follower.appended(&records).map_err(RunError::Project)?;
+                    self.pass_on(&mut stops, &records)?;
                     continue;
                 }
-                let arrival = match self.look(under_way.len(), inbox.is_pausing()).await? {
+                let step = match seats.ready() {
+                    Some(seated) => NextStep::Now(seated?),
+                    None => self.look(under_way.len(), seats.len(), inbox.is_pausing()).await?,
+                };
+                let arrival = match step {
                     NextStep::Now(Arrival::Idle) if self.waits_for_people() || inbox.is_pausing() => {
                         let (records, goes_on) = self.wait_for_people(&mut inbox).await?;
                         self.follower.appended(&records).map_err(RunError::Project)?;
@@ -204,6 +242,7 @@ impl<J: RunLog + ClaimQueue, S: Signals, F: Follow> Driver<'_, J, S, F> {
                         tokio::select! {
                             biased;
                             Some(ended) = under_way.next() => Arrival::Ended(Box::new(ended?)),
+                            Some(seated) = seats.next() => seated?,
                             by = self.signals.canceled(), if is_idle && self.replay.state.canceled.is_none() => Arrival::Cancel(by),
                             end = self.deadline(), if is_idle => Arrival::End(Box::new(end)),
                             () = self.clock.wait_until(due) => Arrival::Due,
@@ -213,59 +252,77 @@ impl<J: RunLog + ClaimQueue, S: Signals, F: Follow> Driver<'_, J, S, F> {
                         }
                     }
                 };
-                let arrival = match self.held(arrival) {
-                    Ok(held) => {
-                        stops.forget(held.branch());
-                        let records = self.hold(held, &mut inbox).await?;
-                        stops.tell(&records);
-                        self.follower.appended(&records).map_err(RunError::Project)?;
-                        continue;
-                    }
-                    Err(arrival) => arrival,
-                };
-                let (next, records) = self.follow(arrival, &mut stops, inbox.is_pausing()).await?;
-                under_way.extend(next.map(|(one, delivery)| self.attempt(one, delivery, &execute, &mut stops)));
-                stops.tell(&records);
-                self.follower.appended(&records).map_err(RunError::Project)?;
+                let (begin, records) = self.follow(arrival, &mut stops, &mut inbox).await?;
+                match begin {
+                    Begin::Nothing => {}
+                    Begin::Attempt(claimed) => under_way.push(self.attempt(claimed, executors, &mut stops)),
+                    Begin::Seat(delivery) => seats.ask(delivery, |delivery| self.ask(executors, delivery)),
+                }
+                self.pass_on(&mut stops, &records)?;
             }
             Ok(())
         };
         let driven = driven.await;
+        if X::OUTLIVE_DRIVER && driven.is_err() {
+            return driven;
+        }
         // No attempt may continue after the end of the run.
         stops.all();
         while under_way.next().await.is_some() {}
         driven
     }
 
-    /// Handles what ended a wait of the loop, by appending its events. Returns the appended records, and the attempt
-    /// that was claimed with them.
-    async fn follow(
+    /// Tells running attempts and the follower what was appended.
+    fn pass_on(&mut self, stops: &mut Stops, records: &[Record]) -> Result<(), RunError> {
+        stops.tell(records);
+        self.follower.appended(records).map_err(RunError::Project)
+    }
+
+    /// Handles what ended a wait of the loop, by appending its events. Returns the appended records, and what begins now.
+    async fn follow<X: Seat, M: Mail>(
         &mut self,
-        arrival: Arrival,
+        arrival: Arrival<X>,
         stops: &mut Stops,
-        is_pausing: bool,
-    ) -> Result<(Option<Claimed>, Vec<Record>), RunError> {
+        inbox: &mut Inbox<M>,
+    ) -> Result<(Begin<X>, Vec<Record>), RunError> {
         let records = match arrival {
             Arrival::Ended(ended) => {
                 stops.forget(&ended.delivery.task.branch);
-                return self.commit(*ended, is_pausing).await;
+                return match ended.is_lost && self.is_needed(&ended) {
+                    true => Ok((Begin::Seat(ended.delivery), Vec::new())),
+                    false => self.settle(ended, inbox).await,
+                };
             }
-            Arrival::Ready(delivery) => {
-                let (assignment, records) = self.claim(&delivery).await?;
-                return Ok((assignment.map(|one| (one, delivery)), records));
-            }
+            Arrival::Ready(delivery) => return Ok((Begin::Seat(delivery), Vec::new())),
+            Arrival::Seated(delivery, seat) => return self.begin(delivery, seat, inbox.is_pausing()).await,
             Arrival::Cancel(by) => self.cancel(RunCanceled { by }).await?,
             Arrival::End(end) => self.end(*end).await?,
             Arrival::Idle => self.look_for_work().await?,
             Arrival::Due => self.go_on().await?,
         };
-        Ok((None, records))
+        Ok((Begin::Nothing, records))
     }
 
-    /// Asks the queue for an attempt that may start, if one is waiting and the maximum of attempts is not reached.
-    async fn look(&self, under_way: usize, is_pausing: bool) -> Result<NextStep, RunError> {
+    /// Commits an attempt that ended, unless it waits for a quota.
+    async fn settle<X: Seat, M: Mail>(
+        &mut self,
+        ended: Box<EndedAttempt<X>>,
+        inbox: &mut Inbox<M>,
+    ) -> Result<(Begin<X>, Vec<Record>), RunError> {
+        match self.held(ended) {
+            Ok(held) => Ok((Begin::Nothing, self.hold(held, inbox).await?)),
+            Err(ended) => {
+                let (claimed, records) = self.commit(*ended, inbox.is_pausing()).await?;
+                Ok((claimed.map_or(Begin::Nothing, Begin::Attempt), records))
+            }
+        }
+    }
+
+    /// Asks the queue for an attempt that may start, if one is waiting and the maximum of attempts is not reached. `asked`
+    /// is the number of attempts for which a machine is asked for a seat.
+    async fn look<X>(&self, under_way: usize, asked: usize, is_pausing: bool) -> Result<NextStep<X>, RunError> {
         let is_idle = under_way == 0;
-        let has_room = under_way < self.parallel_max.max(1) && self.replay.state.has_unclaimed();
+        let has_room = under_way + asked < self.parallel_max.max(1) && self.replay.state.has_unclaimed();
         let has_pending = !self.pending.0.is_empty();
         let is_ending = self.replay.state.is_ending() || self.is_asked_to_stop();
         if is_ending
@@ -283,7 +340,7 @@ impl<J: RunLog + ClaimQueue, S: Signals, F: Follow> Driver<'_, J, S, F> {
             return Ok(if is_idle { NextStep::Now(Arrival::End(Box::new(end))) } else { NextStep::Later(None) });
         }
         // A ready attempt is started before pending decisions continue, because a loop of control nodes may never end.
-        let next = if is_idle || has_room {
+        let next = if is_idle && asked == 0 || has_room {
             self.journal.next(&self.run, self.clock.now(), LEASE_MS).await?
         } else {
             Next::Empty
@@ -292,7 +349,7 @@ impl<J: RunLog + ClaimQueue, S: Signals, F: Follow> Driver<'_, J, S, F> {
             Next::Due(delivery) => NextStep::Now(Arrival::Ready(delivery)),
             _ if has_pending => NextStep::Later(Some(self.clock.now())),
             Next::At(due) => NextStep::Later(Some(due)),
-            Next::Empty if is_idle => NextStep::Now(Arrival::Idle),
+            Next::Empty if is_idle && asked == 0 => NextStep::Now(Arrival::Idle),
             Next::Empty => NextStep::Later(None),
         })
     }
@@ -313,17 +370,18 @@ impl<J: RunLog + ClaimQueue, S: Signals, F: Follow> Driver<'_, J, S, F> {
     /// Commits an attempt and everything that follows, together with the claim of the next attempt. The append expects
     /// the attempt's token. No part of an attempt is stored if a newer claim has moved the task's head, or if another
     /// driver abandoned the attempt.
-    async fn commit(
+    async fn commit<X: Seat>(
         &mut self,
-        ended: EndedAttempt,
+        ended: EndedAttempt<X>,
         is_pausing: bool,
-    ) -> Result<(Option<Claimed>, Vec<Record>), RunError> {
+    ) -> Result<(Option<ClaimedAttempt<X>>, Vec<Record>), RunError> {
         let canceled =
             if self.is_asked_to_stop() { Some(RunCanceled { by: self.signals.canceled().await }) } else { None };
-        let EndedAttempt { delivery, token, id, result, stop } = ended;
+        let EndedAttempt { delivery, token, id, result, stop, seat, .. } = ended;
         let AttemptResult { ingested, finished } = self.finished(&delivery.task.branch, result, stop);
         let (pipeline, no_change, task) = (self.pipeline, self.no_change, &delivery.task);
-        let claim = Some(self.next_claim(&task.branch)).filter(|_| canceled.is_none() && !is_pausing);
+        let seat = seat.filter(|_| canceled.is_none() && !is_pausing);
+        let claim = seat.as_ref().map(|seat| self.next_claim(&task.branch, seat));
         let claim = if self.has_room(&finished)? { claim } else { None };
         let committed = self.append(|state| {
             let branch = state.branch(&task.branch);
@@ -350,8 +408,8 @@ impl<J: RunLog + ClaimQueue, S: Signals, F: Follow> Driver<'_, J, S, F> {
             return Ok((None, records));
         }
         self.journal.done(&delivery).await?;
-        let next = match claim {
-            Some(claim) => self.claimed(claim, &records).await?,
+        let next = match claim.zip(seat) {
+            Some((claim, seat)) => self.claimed(claim, seat, &records).await?,
             None => None,
         };
         Ok((next, records))
@@ -412,12 +470,12 @@ impl<'a, J, S, F: Follow> Driver<'a, J, S, F> {
             merge_check: None,
             edge_check: None,
             parallel_max: 1,
-            inbox: Inbox::default(),
             liveness: None,
             clock: RunClock::start(),
             replay: Replay::default(),
             follower,
             pending: PendingDecisions::default(),
+            takeover: None,
         }
     }
 }

@@ -1,13 +1,14 @@
 //! The messages that a run gets while it is driven: answers, messages to agents, and requests to pause or to cancel.
 //!
-//! Other processes of the same user write messages into a folder of the run, which no stage can reach. A message is
-//! accepted only with a MAC of the user's key. The terminal of the driving process sends its answers over a channel. If
-//! a question gets two answers, the first one is used.
+//! They come as [`Mail`]: on one machine, other processes of the same user write them into a folder of the run. The terminal of
+//! the driving process sends its answers over a channel. If a question gets two answers, the first one is used.
 
+mod mail;
 mod message;
 mod sheet;
 mod steering;
 
+pub use mail::{FolderMail, Mail};
 pub(crate) use message::forget_requests;
 pub use message::{GivenAnswer, INBOX_DIR, Message, answer_file_name, file_name, seal};
 pub use sheet::AnswerSheet;
@@ -24,15 +25,9 @@ use glovebox_workspace::user_key::UserKey;
 use jiff::{SignedDuration, Timestamp};
 use std::collections::{BTreeMap, VecDeque};
 use std::convert::Infallible;
-use std::fmt::Display;
-use std::time::{Duration, Instant};
 use tokio::sync::mpsc::Receiver;
 use tokio::sync::watch;
 
-/// Time between two checks of the folder; the second value applies after [`QUIET_LOOKS`] checks that found nothing.
-const LOOK_EVERY: Duration = Duration::from_millis(200);
-const LOOK_EVERY_QUIET: Duration = Duration::from_secs(1);
-const QUIET_LOOKS: u32 = 15;
 /// An unattended process waits for the timeout of a question if it comes within this time. Otherwise the process ends.
 const SHORT_WAIT_MAX: SignedDuration = SignedDuration::from_secs(10);
 
@@ -55,11 +50,10 @@ pub struct Terminal {
     pub answers: Receiver<GivenAnswer>,
 }
 
-/// The sources of messages for one run.
-#[derive(Default)]
-pub struct Inbox {
+/// The sources of messages for one run. The default has none.
+pub struct Inbox<M = ()> {
     attendance: Attendance,
-    folder: Option<Folder>,
+    mail: M,
     given: BTreeMap<QuestionId, GivenAnswer>,
     steering: VecDeque<GivenSteering>,
     pause: Option<String>,
@@ -69,22 +63,28 @@ pub struct Inbox {
     /// True if a person was at the terminal and has left. Then no default is used instead of the person's answer.
     has_left: bool,
     problem: Option<String>,
-    looked_at: Option<Instant>,
-    /// Number of checks in a row that found nothing.
-    quiet_looks: u32,
 }
 
-/// The folder of messages.
-struct Folder {
-    run: Dir,
-    run_id: RunId,
-    key: Option<UserKey>,
+impl Default for Inbox {
+    fn default() -> Self {
+        Self::new(Attendance::default(), ())
+    }
 }
 
-impl Inbox {
+impl<M: Mail> Inbox<M> {
     /// Creates the inbox of a run that a process drives.
-    pub fn new(attendance: Attendance, run: Dir, run_id: RunId, key: Option<UserKey>) -> Self {
-        Self { attendance, folder: Some(Folder { run, run_id, key }), ..Self::default() }
+    pub fn new(attendance: Attendance, mail: M) -> Self {
+        Self {
+            attendance,
+            mail,
+            given: BTreeMap::new(),
+            steering: VecDeque::new(),
+            pause: None,
+            held: None,
+            resume_at: None,
+            has_left: false,
+            problem: None,
+        }
     }
 
     /// Returns true if the run must pause.
@@ -113,10 +113,8 @@ impl Inbox {
         self.attendance.terminal.is_some() || question.due_at.is_some_and(is_soon)
     }
 
-    /// Waits for a message, or until the next check of the folder. A request to cancel is passed to `signals`.
+    /// Waits until a message may have arrived. A request to cancel is passed to `signals`.
     pub(crate) async fn arrival(&mut self, signals: &impl Signals) {
-        let every = if self.quiet_looks < QUIET_LOOKS { LOOK_EVERY } else { LOOK_EVERY_QUIET };
-        let next = self.looked_at.map_or(Duration::ZERO, |at| every.saturating_sub(at.elapsed()));
         let terminal = async {
             match &mut self.attendance.terminal {
                 Some(terminal) => terminal.answers.recv().await,
@@ -129,7 +127,7 @@ impl Inbox {
                 // The person has left.
                 None => (self.attendance.terminal, self.has_left) = (None, true),
             },
-            () = tokio::time::sleep(next) => self.look(signals),
+            () = self.mail.arrival() => self.look(signals),
         }
     }
 
@@ -189,9 +187,7 @@ impl Inbox {
 
     /// Removes the message with the answer to a question that is answered.
     pub(crate) fn done(&mut self, question: &QuestionId) {
-        if let Some(folder) = &self.folder {
-            folder.remove(answer_file_name(question));
-        }
+        self.mail.done(&answer_file_name(question));
         self.problem = None;
     }
 
@@ -201,10 +197,8 @@ impl Inbox {
     }
 
     /// Removes a message to an agent that was recorded, or that no agent could get.
-    pub(crate) fn steered(&self, given: &GivenSteering) {
-        if let Some(folder) = &self.folder {
-            folder.remove(given.file_name());
-        }
+    pub(crate) fn steered(&mut self, given: &GivenSteering) {
+        self.mail.done(&given.file_name());
     }
 
     fn keep(&mut self, given: GivenAnswer) {
@@ -230,13 +224,15 @@ impl Inbox {
         None
     }
 
-    /// Checks the folder for messages.
+    /// Takes the messages that are there. The delivery of a request ends here. That of an answer or of a message to an agent
+    /// ends when it is recorded.
     pub(crate) fn look(&mut self, signals: &impl Signals) {
-        self.looked_at = Some(Instant::now());
-        let messages = self.folder.as_ref().map(Folder::messages).unwrap_or_default();
-        self.quiet_looks = if messages.is_empty() { self.quiet_looks.saturating_add(1) } else { 0 };
+        let messages = self.mail.messages();
         self.steering.clear();
         for message in messages {
+            if matches!(message, Message::Pause { .. } | Message::Cancel { .. }) {
+                self.mail.done(&file_name(&message));
+            }
             match message {
                 Message::Answer(given) => self.keep(given),
                 Message::Steer(given) => self.steering.push_back(given),
@@ -251,39 +247,8 @@ impl Inbox {
 /// Returns the answers that are not recorded yet. Removes nothing.
 pub fn kept(run: &Dir, run_id: RunId, key: Option<UserKey>) -> Vec<GivenAnswer> {
     let Ok(run) = run.try_clone() else { return Vec::new() };
-    let messages = Folder { run, run_id, key }.read().into_iter();
-    let answers =
-        messages.filter_map(|(_, message)| if let Message::Answer(given) = message { Some(given) } else { None });
-    answers.collect()
-}
-
-impl Folder {
-    /// Returns all valid messages. A request is removed. An answer or a message to an agent stays in the folder until it is
-    /// recorded.
-    fn messages(&self) -> Vec<Message> {
-        let is_request = |message: &Message| !matches!(message, Message::Answer(_) | Message::Steer(_));
-        let take = |(name, message): (String, Message)| {
-            if is_request(&message) {
-                self.remove(name);
-            }
-            message
-        };
-        self.read().into_iter().map(take).collect()
-    }
-
-    /// Returns all valid messages, with the names of their files.
-    fn read(&self) -> Vec<(String, Message)> {
-        let Ok(folder) = self.run.open_dir(INBOX_DIR) else { return Vec::new() };
-        let Ok(entries) = folder.entries() else { return Vec::new() };
-        let names = entries.flatten().filter_map(|entry| entry.file_name().into_string().ok());
-        let open = |name: &str| message::open(&folder, name, &self.run_id, self.key.as_ref());
-        let named = names.filter_map(|name| open(&name).map(|message| (name, message)));
-        named.filter(|(_, message)| message.is_of_a_person()).collect()
-    }
-
-    fn remove(&self, name: impl Display) {
-        let _not_there = self.run.remove_file(format!("{INBOX_DIR}/{name}"));
-    }
+    let messages = FolderMail::new(run, run_id, key).read().into_iter();
+    messages.filter_map(|message| if let Message::Answer(given) = message { Some(given) } else { None }).collect()
 }
 
 fn answered(asked: &QuestionAsked, given: GivenAnswer, answer: Option<Answer>) -> QuestionAnswered {

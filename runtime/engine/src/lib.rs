@@ -3,10 +3,10 @@
 //! `Plan -run-> Event* -project-> files`. [`run`] creates a run directory, or opens that of a run that is resumed. [`driver`]
 //! is the loop: it takes a ready attempt, claims it, has [`attempt`] execute it, and appends the result with every
 //! decision that follows (crate `glovebox-state`) to the journal (crate `glovebox-journal`). [`inbox`] receives messages of
-//! people, and [`signals`] requests to stop. [`project`] writes the files of a run from its records, which it gets through
+//! people, and [`signals`] requests to stop. [`executors`] says where attempts are made. [`project`] writes the files of a run from its records, which it gets through
 //! [`follow`]; [`live`] passes on the output of commands while they run, and [`liveness`] signs of life. [`clock`] is
 //! the time of a driven run. [`merge_check`] refuses a merge of branches that
-//! together create a repository, and [`disk`] measures the disk space of a run.
+//! together create a repository, and [`disk`] measures the disk space of a run. [`stores`] has the adapters of one machine.
 //!
 //! A `stage.ready` event is also a queue entry. A claim appends `stage.started` on the condition that no other worker has
 //! done so. The sequence number of that record is the fencing token, which the commit expects. A worker that was suspended
@@ -26,6 +26,7 @@ pub mod clock;
 pub mod disk;
 pub mod driver;
 pub mod edge_check;
+pub mod executors;
 pub mod follow;
 pub mod holdouts;
 pub mod inbox;
@@ -37,3 +38,4 @@ pub mod reserve;
 pub mod run;
 pub mod run_dir;
 pub mod signals;
+pub mod stores;

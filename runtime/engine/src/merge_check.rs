@@ -5,7 +5,6 @@
 //! The check uses the list of copied files, the changes of the branch that split and the bytes in the blob store, so the same
 //! journal gives the same result.
 
-use glovebox_journal::blobs::DirBlobs;
 use glovebox_journal::event::FanInFinished;
 use glovebox_journal::ports::BlobStore;
 use glovebox_record::{Digest, Failure, FailureClass, FileChange, Status};
@@ -29,7 +28,7 @@ pub(crate) type MergeFault = Box<dyn Error + Send + Sync>;
 
 /// Checks merges at fan-ins. The blob store has the bytes of changed files.
 #[derive(Clone, Copy)]
-pub struct MergeCheck<'b>(pub &'b DirBlobs);
+pub struct MergeCheck<'b>(pub &'b dyn BlobStore);
 
 impl MergeCheck<'_> {
     /// Fails a fan-in whose branches together create a repository, and drops the changes that do so.
@@ -56,7 +55,11 @@ fn refuse(faults: &[RepositoryFault], finished: &mut FanInFinished) {
     (finished.status, finished.verifying) = (Status::Fail, false);
 }
 
-fn faults(blobs: &DirBlobs, state: &RunState, finished: &FanInFinished) -> Result<Vec<RepositoryFault>, MergeFault> {
+fn faults(
+    blobs: &dyn BlobStore,
+    state: &RunState,
+    finished: &FanInFinished,
+) -> Result<Vec<RepositoryFault>, MergeFault> {
     let open = |digest: &Digest| blobs.open(digest).map(Some).map_err(io::Error::other);
     let steps: Vec<RepositoryChange<'_>> =
         finished.changes.iter().map(|change| RepositoryChange::recorded(change, &open)).collect();
@@ -82,7 +85,7 @@ fn with_changes(base: Base, branch: &Branch) -> Base {
 /// The files of the branch that split.
 struct Before<'b> {
     base: Base,
-    blobs: &'b DirBlobs,
+    blobs: &'b dyn BlobStore,
     project: &'b Path,
 }
 

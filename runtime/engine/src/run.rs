@@ -14,6 +14,7 @@ mod quota;
 mod restore;
 mod reuse;
 mod session;
+mod takeover;
 mod workspace;
 
 pub use crate::holdouts::{HoldoutError, Holdouts, OpenCopy};
@@ -37,10 +38,10 @@ use crate::inbox::{Attendance, Inbox};
 use crate::live::OutputWatch;
 use crate::liveness::LivenessStream;
 use crate::project::{ProjectError, Projector};
+use crate::stores::{Embedded, Stores};
 use cap_std::fs::Dir;
 use glovebox_host::call::{AttemptProgress, Progress};
 use glovebox_jail::jail::Jail;
-use glovebox_journal::blobs::DirBlobs;
 use glovebox_journal::event::{Attempt, AttemptId, BranchId, Record};
 use glovebox_journal::liveness::LivenessLine;
 use glovebox_journal::ports::{BlobStore, Signals};
@@ -86,10 +87,10 @@ pub enum Update<'a> {
 }
 
 /// A run that this process drives.
-pub struct Run {
-    session: Session,
+pub struct Run<S: Stores = Embedded> {
+    session: Session<S>,
     executor: Executor,
-    projector: Projector<DirBlobs>,
+    projector: Projector<S::Blobs>,
     begun: Vec<Record>,
     quota_waits: Vec<QuotaAtResume>,
     output_watch: Option<OutputWatch>,
@@ -103,7 +104,7 @@ impl Run {
         prepare_jail(&executor);
         let earlier = std::mem::take(&mut new.earlier);
         let pipeline = Arc::clone(&executor.plan.pipeline);
-        let files = |dir: &RunDir, blobs: &Arc<DirBlobs>| {
+        let files = |dir: &RunDir, blobs: &Arc<<Embedded as Stores>::Blobs>| {
             Ok(Projector::beginning(files_of(dir)?, Arc::clone(blobs), Arc::clone(&pipeline)))
         };
         let caches = |dir: &RunDir, base: &Base| reuse::take(dir, &executor, base, &earlier);
@@ -134,7 +135,7 @@ impl Run {
             }
             // The process may have died after the last record, before its changes were applied.
             let Session { dir, blobs, replay, .. } = &run.session;
-            apply_changes(&dir.workspace(), blobs, replay.state.main().changes.values())?;
+            apply_changes(&dir.workspace(), &**blobs, replay.state.main().changes.values())?;
             run.projector.caught_up().map_err(project_error)?;
             return Ok(run);
         }
@@ -151,6 +152,21 @@ impl Run {
         Ok(Self { begun, quota_waits, ..run })
     }
 
+    /// Reads the journal of a run, and returns all records if they are needed.
+    fn read(unread: ReadProblem, executor: Executor, goes_back: bool) -> Result<(Self, Vec<Record>), RunError> {
+        let pipeline = Arc::clone(&executor.plan.pipeline);
+        let mut projector = Projector::new(files_of(&unread.dir)?, Arc::clone(&unread.blobs), pipeline);
+        let (session, records) = if unread.is_linear && !goes_back {
+            (unread.read(&mut projector)?, Vec::new())
+        } else {
+            unread.read_whole(&mut projector)?
+        };
+        let (begun, quota_waits) = (Vec::new(), Vec::new());
+        Ok((Self { session, executor, projector, begun, quota_waits, output_watch: None, is_resumed: true }, records))
+    }
+}
+
+impl<S: Stores> Run<S> {
     /// Returns true if the run had ended before it was opened, so that there is nothing to drive.
     pub fn had_ended(&self) -> bool {
         self.begun.is_empty()
@@ -189,9 +205,9 @@ impl Run {
 
     /// Drives the run to its end. `watch` gets every record since the start or the resume, in order, and progress events
     /// between them.
-    pub async fn drive<S: Signals>(
+    pub async fn drive<G: Signals>(
         &mut self,
-        signals: &S,
+        signals: &G,
         attendance: Attendance,
         watch: impl FnMut(Update<'_>),
     ) -> Result<(), RunError> {
@@ -203,15 +219,15 @@ impl Run {
         self.projector.caught_up().map_err(project_error)?;
         let watcher = RefCell::new(Watcher { watch, under_way: BTreeMap::new() });
         watcher.borrow_mut().records(&self.begun);
-        let mut inbox = self.inbox(attendance)?;
+        let mut inbox = Inbox::new(attendance, self.session.mail.take());
         let filled = tokio::select! {
             filled = self.fill_caches(&bench, signals) => filled?,
             never = inbox.keep_looking(signals) => match never {},
         };
         watcher.borrow_mut().records(&filled);
         let Self { session, executor, projector, .. } = self;
-        let (dir, blobs, written) = (Arc::clone(&session.dir), Arc::clone(&session.blobs), projector.written());
-        let disk = DiskGauge::new(dir, blobs, written, executor.plan.bounds.disk_bytes_max);
+        let (dir, stored, written) = (Arc::clone(&session.dir), session.blobs.written(), projector.written());
+        let disk = DiskGauge::new(dir, stored, written, executor.plan.bounds.disk_bytes_max);
         let disk = disk.map_err(|error| RunError::Project(Box::new(error)))?;
         let (files, told) = (RefCell::new(Files { projector, failed: None }), Notify::new());
         let execute = async |assignment: Assignment| {
@@ -242,30 +258,17 @@ impl Run {
         watcher.borrow_mut().records(&ended);
         driven?;
         if self.session.verdict().is_some() && !self.is_resumed {
-            let base = restore::base(&self.session.blobs, self.session.state())?;
+            let base = restore::base(&*self.session.blobs, self.session.state())?;
             reuse::offer(&self.session.dir, &self.executor, &base, self.summary());
         }
         Ok(())
     }
 
-    /// Reads the journal of a run, and returns all records if they are needed.
-    fn read(unread: ReadProblem, executor: Executor, goes_back: bool) -> Result<(Self, Vec<Record>), RunError> {
-        let pipeline = Arc::clone(&executor.plan.pipeline);
-        let mut projector = Projector::new(files_of(&unread.dir)?, Arc::clone(&unread.blobs), pipeline);
-        let (session, records) = if unread.is_linear && !goes_back {
-            (unread.read(&mut projector)?, Vec::new())
-        } else {
-            unread.read_whole(&mut projector)?
-        };
-        let (begun, quota_waits) = (Vec::new(), Vec::new());
-        Ok((Self { session, executor, projector, begun, quota_waits, output_watch: None, is_resumed: true }, records))
-    }
-
     /// Fills caches from the files that the run began with, before the first stage changes a file, and records this.
-    async fn fill_caches<S: Signals>(
+    async fn fill_caches<G: Signals>(
         &mut self,
-        bench: &Workbench<DirBlobs>,
-        signals: &S,
+        bench: &Workbench<S::Blobs>,
+        signals: &G,
     ) -> Result<Vec<Record>, RunError> {
         let filled = bench.fill_caches(self.session.state(), signals.flag()).await;
         let failed = |(node, error): (NodeId, AttemptError)| RunError::Execute { node, source: Box::new(error) };
@@ -273,9 +276,9 @@ impl Run {
         self.session.caches_filled(pipeline, filled.map_err(failed)?, &mut self.projector).await
     }
 
-    fn bench(&self, progress: Sender<AttemptProgress>) -> Result<Workbench<DirBlobs>, RunError> {
+    fn bench(&self, progress: Sender<AttemptProgress>) -> Result<Workbench<S::Blobs>, RunError> {
         let Executor { plan, host, sandbox_env, protected, targets, revocations, .. } = &self.executor;
-        let base = restore::base(&self.session.blobs, self.session.state())?;
+        let base = restore::base(&*self.session.blobs, self.session.state())?;
         let ignored = Arc::new(IgnoreMatcher::new(&base.ignored));
         let is_verification = |kind: HandlerKind| kind == HandlerKind::Verification && plan.checks.verify.is_some();
         let mut kinds = plan.pipeline.nodes.iter().map(|node| node.handler.kind());
@@ -306,11 +309,6 @@ impl Run {
         })
     }
 
-    fn inbox(&self, attendance: Attendance) -> Result<Inbox, RunError> {
-        let dir = self.session.dir.dir.try_clone().map_err(|error| RunError::Project(Box::new(error)))?;
-        Ok(Inbox::new(attendance, dir, self.session.run_id(), self.session.dir.key.clone()))
-    }
-
     fn holdouts(&self) -> Result<Option<Holdouts>, RunError> {
         let Session { dir, blobs, replay: Replay { state, .. }, .. } = &self.session;
         let Some(started) = &state.run else { return Err(RunError::NotStarted) };
@@ -339,13 +337,13 @@ fn project_error(error: ProjectError) -> RunError {
 }
 
 /// The run's files while it is driven.
-struct Files<'a> {
-    projector: &'a mut Projector<DirBlobs>,
+struct Files<'a, B> {
+    projector: &'a mut Projector<B>,
     /// The error of a write between two records. `None` if there was none.
     failed: Option<ProjectError>,
 }
 
-impl Files<'_> {
+impl<B: BlobStore> Files<'_, B> {
     fn advance(&mut self, disk: &DiskGauge) -> Result<(), Fault> {
         self.projector.advance()?;
         // Whether a run is above its disk limit is decided by the files on disk, so they are written first.
@@ -370,8 +368,8 @@ impl Files<'_> {
 }
 
 /// Follows a run that is driven: writes its files, updates its exchanges with models, and calls `watch`.
-struct RunFollower<'a, 'f, W> {
-    files: &'a RefCell<Files<'f>>,
+struct RunFollower<'a, 'f, W, B> {
+    files: &'a RefCell<Files<'f, B>>,
     liveness: &'a LivenessStream<'a>,
     told: &'a Notify,
     disk: &'a DiskGauge,
@@ -380,7 +378,7 @@ struct RunFollower<'a, 'f, W> {
     watcher: &'a RefCell<Watcher<W>>,
 }
 
-impl<W: FnMut(Update<'_>)> Follow for RunFollower<'_, '_, W> {
+impl<W: FnMut(Update<'_>), B: BlobStore> Follow for RunFollower<'_, '_, W, B> {
     fn record(&mut self, record: &Record, replay: &Replay) {
         self.files.borrow_mut().projector.record(record, replay);
     }
@@ -399,7 +397,7 @@ impl<W: FnMut(Update<'_>)> Follow for RunFollower<'_, '_, W> {
 
 /// Writes the run's files when they are due, for as long as the future is polled, so that files are also written during a
 /// long stage.
-async fn keep_written(files: &RefCell<Files<'_>>, told: &Notify) -> Infallible {
+async fn keep_written<B: BlobStore>(files: &RefCell<Files<'_, B>>, told: &Notify) -> Infallible {
     loop {
         let due = files.borrow().projector.due();
         let Some(due) = due else {

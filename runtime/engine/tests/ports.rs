@@ -4,10 +4,14 @@
 //! A further adapter needs one more line at the end of [`suite`]. Promises that only a store on disk can make are tested in
 //! `tests/journal`, and the faults of several servers in `runtime/fleet/tests`.
 
+mod adopt;
 mod blobs;
 mod log;
+mod machines;
+mod mail;
 mod queue;
 mod run;
+mod takeover;
 
 use crate::nats::{NatsServers, nats_program};
 use crate::not_run::not_run;
@@ -332,6 +336,98 @@ macro_rules! suite {
             async fn a_cancel_and_a_commit_race_and_one_order_is_stored() {
                 if <$type>::can_run() {
                     run::a_cancel_and_a_commit_race_and_one_order_is_stored::<$type>().await;
+                }
+            }
+
+            #[tokio::test]
+            async fn a_driver_that_was_replaced_stores_nothing_more() {
+                if <$type>::can_run() {
+                    takeover::a_driver_that_was_replaced_stores_nothing_more::<$type>().await;
+                }
+            }
+
+            #[tokio::test]
+            async fn of_two_drivers_that_take_over_one_does() {
+                if <$type>::can_run() {
+                    takeover::of_two_drivers_that_take_over_one_does::<$type>().await;
+                }
+            }
+
+            #[tokio::test]
+            async fn equal_events_of_another_driver_are_not_those_of_a_lost_append() {
+                if <$type>::can_run() {
+                    takeover::equal_events_of_another_driver_are_not_those_of_a_lost_append::<$type>().await;
+                }
+            }
+
+            #[tokio::test]
+            async fn a_run_that_has_ended_is_not_taken_over() {
+                if <$type>::can_run() {
+                    takeover::a_run_that_has_ended_is_not_taken_over::<$type>().await;
+                }
+            }
+
+            #[tokio::test]
+            async fn a_driver_that_takes_over_adopts_attempts_in_progress() {
+                if <$type>::can_run() {
+                    adopt::a_driver_that_takes_over_adopts_attempts_in_progress::<$type>().await;
+                }
+            }
+
+            #[tokio::test]
+            async fn a_result_that_came_before_the_takeover_counts() {
+                if <$type>::can_run() {
+                    adopt::a_result_that_came_before_the_takeover_counts::<$type>().await;
+                }
+            }
+
+            #[tokio::test]
+            async fn an_attempt_whose_machine_is_lost_is_made_again_and_its_late_result_is_dropped() {
+                if <$type>::can_run() {
+                    adopt::an_attempt_whose_machine_is_lost_is_made_again_and_its_late_result_is_dropped::<$type>()
+                        .await;
+                }
+            }
+
+            #[tokio::test]
+            async fn a_resume_abandons_attempts_that_a_takeover_would_adopt() {
+                if <$type>::can_run() {
+                    adopt::a_resume_abandons_attempts_that_a_takeover_would_adopt::<$type>().await;
+                }
+            }
+
+            #[tokio::test]
+            async fn adopted_attempts_of_a_canceled_run_are_stopped() {
+                if <$type>::can_run() {
+                    adopt::adopted_attempts_of_a_canceled_run_are_stopped::<$type>().await;
+                }
+            }
+
+            #[tokio::test]
+            async fn a_machine_keeps_its_seat_for_the_stages_that_it_can_make() {
+                if <$type>::can_run() {
+                    adopt::a_machine_keeps_its_seat_for_the_stages_that_it_can_make::<$type>().await;
+                }
+            }
+
+            #[tokio::test]
+            async fn each_task_is_finished_once_whatever_dies() {
+                if <$type>::can_run() {
+                    adopt::each_task_is_finished_once_whatever_dies::<$type>().await;
+                }
+            }
+
+            #[tokio::test]
+            async fn mail_that_comes_twice_counts_once() {
+                if <$type>::can_run() {
+                    mail::mail_that_comes_twice_counts_once::<$type>().await;
+                }
+            }
+
+            #[tokio::test]
+            async fn a_cancel_that_comes_twice_counts_once() {
+                if <$type>::can_run() {
+                    mail::a_cancel_that_comes_twice_counts_once::<$type>().await;
                 }
             }
 

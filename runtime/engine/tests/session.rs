@@ -5,8 +5,10 @@ use cap_std::fs::Dir;
 use glovebox_engine::driver::{Assignment, AttemptResult, RunError};
 use glovebox_engine::run::{DriveLimits, NewRun, ResumeTerms, RunDir, Session, apply_changes};
 use glovebox_engine::signals::LocalSignals;
+use glovebox_engine::stores::{OpenStores, Stores};
 use glovebox_journal::event::{ChangeOp, Digest, Event, FileChange, Record, StageFiles, StageFinished, Verdict};
-use glovebox_journal::ports::{BlobStore, PortError, RunLog};
+use glovebox_journal::memory::{MemoryBlobs, MemoryLeases, MemoryLog};
+use glovebox_journal::ports::{BlobStore, Leases, PortError, RunLog};
 use glovebox_journal::sqlite::{SqliteReader, VerifiedJournal};
 use glovebox_pipeline::Source;
 use glovebox_pipeline::ir::Pipeline;
@@ -54,13 +56,13 @@ impl Place {
         RunDir { dir: Dir::open_ambient_dir(&path, ambient_authority()).unwrap(), path, key: None }
     }
 
-    async fn create(&self) -> (Session, Vec<Record>) {
-        let new = NewRun {
+    fn new_run<'a>(files: &'a BTreeMap<String, String>, project: &'a Path) -> NewRun<'a> {
+        NewRun {
             run_id: "run-1".into(),
             source: SOURCE,
-            files: &BTreeMap::new(),
+            files,
             pipeline_path: "pipeline.dot".into(),
-            project: &self.path("project"),
+            project,
             include: Include::default(),
             script: Some(b"script"),
             inputs: BTreeMap::new(),
@@ -71,7 +73,12 @@ impl Place {
             spend_max: SpendBounds::default(),
             labels: BTreeMap::new(),
             earlier: Vec::new(),
-        };
+        }
+    }
+
+    async fn create(&self) -> (Session, Vec<Record>) {
+        let (files, project) = (BTreeMap::new(), self.path("project"));
+        let new = Self::new_run(&files, &project);
         let (session, (), records) =
             Session::create(self.run_dir(), worker("first"), &plan(&self.pipeline), new, |_, _| None, |_, _| Ok(()))
                 .await
@@ -141,7 +148,7 @@ fn finish(claim: &Assignment, changes: Vec<FileChange>) -> StageFinished {
 type Failed = Box<dyn std::error::Error + Send + Sync>;
 
 /// Drives the run: `a` writes, creates and deletes files; `b` fails with an error of the runtime unless `whole` is true.
-async fn drive(place: &Place, session: &mut Session, whole: bool) -> Result<(), RunError> {
+async fn drive<S: Stores>(place: &Place, session: &mut Session<S>, whole: bool) -> Result<(), RunError> {
     let blobs = session.blobs.clone();
     let stage = async |claim: Assignment| -> Result<AttemptResult, Failed> {
         if claim.attempt.task.node == "b" {
@@ -207,7 +214,7 @@ async fn a_run_that_was_cut_off_goes_on_from_its_last_commit() {
     );
 }
 
-async fn kinds(session: &Session) -> Vec<&'static str> {
+async fn kinds<S: Stores>(session: &Session<S>) -> Vec<&'static str> {
     session.journal.read(&session.run_id(), 1, 1000).await.unwrap().iter().map(|record| record.event.kind()).collect()
 }
 
@@ -259,6 +266,66 @@ async fn a_rotten_blob_stops_a_resume() {
     assert_eq!(place.read("made/new.txt"), None, "nothing that is not what was stored gets into the workspace");
 }
 
+/// Stores that several processes share.
+#[derive(Clone, Default)]
+struct Shared {
+    log: MemoryLog,
+    blobs: Arc<MemoryBlobs>,
+    leases: MemoryLeases,
+}
+
+impl Stores for Shared {
+    type Log = MemoryLog;
+    type Blobs = MemoryBlobs;
+    type Lease = MemoryLeases;
+    type Mail = ();
+}
+
+impl Shared {
+    async fn open(&self) -> Result<OpenStores<Self>, PortError> {
+        let held = self.leases.take(&"run-1".into()).await?;
+        let (journal, blobs, lease) = (self.log.clone(), Arc::clone(&self.blobs), self.leases.clone());
+        Ok(OpenStores { journal, blobs, mail: (), lease, held })
+    }
+}
+
+#[tokio::test]
+async fn a_second_session_takes_over_a_run_whose_lease_was_lost() {
+    let (place, shared) = (Place::new(), Shared::default());
+    let (files, project) = (BTreeMap::new(), place.path("project"));
+    let (new, plan) = (Place::new_run(&files, &project), plan(&place.pipeline));
+    let (dir, stores) = (place.run_dir(), shared.open().await.unwrap());
+    let created = Session::create_in(dir, stores, worker("m1"), &plan, new, |_, _| None, |_, _| Ok(())).await;
+    let (mut first, (), _) = created.unwrap();
+    assert!(matches!(shared.open().await.err(), Some(PortError::Unavailable(_))), "the run is driven");
+    let blobs = Arc::clone(&shared.blobs);
+    let stage = async |claim: Assignment| -> Result<AttemptResult, Failed> {
+        if claim.attempt.task.node == "b" {
+            shared.leases.end(&"run-1".into());
+            return std::future::pending().await;
+        }
+        let digest = blobs.put_bytes(b"new")?;
+        Ok(finish(&claim, vec![change("new.txt", ChangeOp::Write, Some(digest))]).into())
+    };
+    let driven = first.drive(&plan, &LocalSignals::new(), DriveLimits::default(), &mut (), stage).await;
+    assert_eq!(driven.unwrap_err().to_string(), "the store is unavailable: the lease of run `run-1` was lost");
+
+    std::fs::remove_file(place.path("run/workspace/new.txt")).unwrap();
+    let (stores, run) = (shared.open().await.unwrap(), "run-1".into());
+    let second = Session::read_from(place.run_dir(), stores, &run, worker("m2"), &mut ()).await;
+    let mut second = second.unwrap();
+    second.take_over(&place.pipeline, &mut ()).await.unwrap();
+    assert_eq!(place.read("new.txt").as_deref(), Some("new"), "the workspace is that of the journal");
+    drive(&place, &mut second, true).await.unwrap();
+    assert_eq!(second.verdict(), Some(Verdict::Success));
+    let kinds = kinds(&second).await;
+    let takeovers = kinds.iter().filter(|kind| **kind == "run.taken_over").count();
+    let finished = kinds.iter().filter(|kind| **kind == "stage.finished").count();
+    assert_eq!((takeovers, finished), (1, 2));
+    let late = drive(&place, &mut first, true).await.unwrap_err();
+    assert!(matches!(late, RunError::NotStarted | RunError::TakenOver { .. } | RunError::Port(_)), "{late}");
+}
+
 /// The environment variable with the folder for the child process. The child runs this test program.
 const CHILD: &str = "GLOVEBOX_TEST_SESSION";
 
@@ -306,7 +373,7 @@ async fn a_run_killed_again_and_again_ends_as_if_it_had_not_been() {
     let session = place.open();
     // The last child may have been killed after the last record, before its changes were applied. The next process that opens
     // the run applies them.
-    apply_changes(&session.dir.workspace(), &session.blobs, session.state().main().changes.values()).unwrap();
+    apply_changes(&session.dir.workspace(), &*session.blobs, session.state().main().changes.values()).unwrap();
     assert_eq!(session.verdict(), Some(Verdict::Success));
     let completed: Vec<&str> = session.state().main().completed.kept().map(|node| node.as_str()).collect();
     assert_eq!(completed, ["start", "a", "b"]);

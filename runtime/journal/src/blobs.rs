@@ -16,8 +16,10 @@ use crate::ports::{BlobStore, PortError, read_at_most};
 use cap_std::fs::Dir;
 use files::BlobFiles;
 use rows::BlobRows;
+use std::fs::File;
 use std::io::{self, Cursor, Read, Seek};
 use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
 
 /// Folder of the blobs in the run's folder.
 pub const BLOBS_DIR: &str = "blobs";
@@ -55,25 +57,6 @@ impl DirBlobs {
         Self { small: Some(small), ..self }
     }
 
-    /// Removes temporary files that a killed process left. Only the process that drives the run may call this.
-    pub fn sweep(&self) -> Result<(), PortError> {
-        self.files.sweep().map_err(unavailable)
-    }
-
-    /// Returns the disk space, in bytes, of the new files that were written through this store.
-    pub fn written_bytes(&self) -> u64 {
-        self.files.written_bytes()
-    }
-
-    /// Opens a blob without verifying its digest, for readers that hash the bytes while they copy. A blob that does not
-    /// exist is the error [`io::ErrorKind::NotFound`].
-    pub fn open_unverified(&self, digest: &Digest) -> io::Result<Box<dyn Read + Send>> {
-        match self.small(digest).map_err(io::Error::other)? {
-            Some(bytes) => Ok(Box::new(Cursor::new(bytes))),
-            None => Ok(Box::new(self.files.open(digest)?)),
-        }
-    }
-
     /// Checks that a blob exists and has this length and digest.
     pub fn verify(&self, digest: &Digest, bytes: u64) -> Result<(), PortError> {
         // The length is compared before the file is hashed, because a sparse file can be of any length.
@@ -81,18 +64,6 @@ impl DirBlobs {
             true => Err(corrupt(digest, &format!("its length is not {bytes} bytes"))),
             false => self.open(digest).map(drop),
         }
-    }
-
-    /// Stores the content of a file. A large file that is already stored is only read.
-    pub fn keep(&self, file: &mut std::fs::File) -> Result<(), PortError> {
-        let mut hasher = blake3::Hasher::new();
-        hasher.update_reader(&mut *file).map_err(unavailable)?;
-        let bytes = file.stream_position().map_err(unavailable)?;
-        if self.files.has(&hasher.finalize().into(), bytes) {
-            return Ok(());
-        }
-        file.rewind().map_err(unavailable)?;
-        self.put(file).map(drop)
     }
 
     /// Returns the blob if it is stored as a small one.
@@ -138,6 +109,32 @@ impl BlobStore for DirBlobs {
             return Err(corrupt(digest, &format!("it has more than {bytes_max} bytes, the most that is read at once")));
         }
         read_at_most(self.open(digest)?, digest, bytes_max)
+    }
+
+    fn open_unverified(&self, digest: &Digest) -> io::Result<Box<dyn Read + Send>> {
+        match self.small(digest).map_err(io::Error::other)? {
+            Some(bytes) => Ok(Box::new(Cursor::new(bytes))),
+            None => Ok(Box::new(self.files.open(digest)?)),
+        }
+    }
+
+    fn keep(&self, file: &mut File) -> Result<(), PortError> {
+        let mut hasher = blake3::Hasher::new();
+        hasher.update_reader(&mut *file).map_err(unavailable)?;
+        let bytes = file.stream_position().map_err(unavailable)?;
+        if self.files.has(&hasher.finalize().into(), bytes) {
+            return Ok(());
+        }
+        file.rewind().map_err(unavailable)?;
+        self.put(file).map(drop)
+    }
+
+    fn sweep(&self) -> Result<(), PortError> {
+        self.files.sweep().map_err(unavailable)
+    }
+
+    fn written(&self) -> Arc<AtomicU64> {
+        self.files.written()
     }
 
     fn open(&self, digest: &Digest) -> Result<Box<dyn Read + Send>, PortError> {
@@ -193,6 +190,7 @@ mod tests {
     use super::*;
     use cap_std::ambient_authority;
     use files::file_name;
+    use std::sync::atomic::Ordering;
 
     fn store() -> (tempfile::TempDir, DirBlobs) {
         let dir = tempfile::tempdir().unwrap();
@@ -272,7 +270,7 @@ mod tests {
             std::fs::write(&path, bytes).unwrap();
             blobs.keep(&mut std::fs::File::open(&path).unwrap()).unwrap();
             assert_eq!(blobs.read_all(&Digest::hash(bytes), bytes.len() as u64).unwrap(), bytes);
-            assert_eq!(blobs.written_bytes(), written);
+            assert_eq!(blobs.written().load(Ordering::Relaxed), written);
         }
     }
 

@@ -19,6 +19,7 @@ mod stage;
 mod stalled;
 mod status;
 mod steered;
+mod taken_over;
 pub mod time_format;
 mod views;
 mod went_back;
@@ -28,8 +29,9 @@ pub use canonical::write_canonical;
 pub use failure_meta::{CommandSource, FailedCommand, FailureMeta};
 pub use forked_from::ForkedFrom;
 pub use glovebox_record::{
-    Artifact, Attempt, AttemptId, BranchId, ChangeOp, Digest, DigestError, Ending, FileChange, HostTraffic, LimitUse,
-    NodeId, QuestionId, Receipt, Refusal, RefusedChange, RunId, StoredOutput, StreamKey, Task, Traffic, Work,
+    Artifact, Attempt, AttemptId, BranchId, ChangeOp, Digest, DigestError, DriverId, Ending, FileChange, HostTraffic,
+    LimitUse, MachineId, NodeId, QuestionId, Receipt, Refusal, RefusedChange, RunId, StoredOutput, StreamKey, Task,
+    Traffic, Work,
 };
 pub use holdouts_sealed::HoldoutsSealed;
 pub use parallel::{
@@ -48,6 +50,7 @@ pub use stage::{
 pub use stalled::{RunStalled, SilentBranch};
 pub use status::{SearchedStatus, StatusCopy, StatusEffect, StatusFound, StatusIngested, StatusOwnership, StatusPlace};
 pub use steered::StageSteered;
+pub use taken_over::RunTakenOver;
 pub use went_back::WentBack;
 
 use glovebox_record::liveness::StallSettings;
@@ -72,6 +75,9 @@ pub enum Event {
     /// Another process continued the run.
     #[serde(rename = "run.resumed")]
     RunResumed(Box<RunResumed>),
+    /// Another driver drives the run from here on. The attempts in progress continue.
+    #[serde(rename = "run.taken_over")]
+    RunTakenOver(Box<RunTakenOver>),
     /// The caches of a node with `cache_from="base"` were filled, before any stage changed a file.
     #[serde(rename = "cache.filled")]
     CacheFilled(Box<CacheFilled>),
@@ -168,6 +174,7 @@ impl Event {
         match self {
             Event::RunStarted(_) => "run.started",
             Event::RunResumed(_) => "run.resumed",
+            Event::RunTakenOver(_) => "run.taken_over",
             Event::CacheFilled(_) => "cache.filled",
             Event::StageReady(_) => "stage.ready",
             Event::StageStarted(_) => "stage.started",

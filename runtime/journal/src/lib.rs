@@ -6,7 +6,7 @@
 //! resume rewound the run to an earlier visit, and [`reading`] folds a journal page by page. [`liveness`] has the lines of
 //! the stream beside the journal.
 //!
-//! Storage is behind four [`ports`]: the log, the blobs, the claim queue and the signals. [`memory`] is the adapter for
+//! Storage is behind [`ports`]: the log, the blobs, the claim queue, the leases and the signals. [`memory`] is the adapter for
 //! tests. With the feature `disk`, `sqlite` and `blobs` are the adapters for one machine. This crate makes no decisions
 //! about a run.
 //!

@@ -275,7 +275,8 @@ mod tests {
             event,
             text: EventText::default(),
         };
-        let started = || Event::StageStarted(StageStarted { attempt: attempt("a", "left"), worker: "w".into() });
+        let started =
+            || Event::StageStarted(StageStarted { attempt: attempt("a", "left"), worker: "w".into(), machine: None });
         let ended = || {
             let ended = StageFinished::new(attempt("a", "left"), Outcome::new(Status::Success));
             Event::StageFinished(Box::new(ended))

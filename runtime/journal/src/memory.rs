@@ -1,4 +1,4 @@
-//! The log, the claim queue and the blob store in memory, for any number of runs. Their content is lost when the
+//! The log, the claim queue, the blob store and the leases in memory, for any number of runs. Their content is lost when the
 //! process ends.
 //!
 //! This is the second adapter of these ports. It behaves as the adapter on disk, except for durability. Tests of the
@@ -7,12 +7,14 @@
 
 use crate::event::{Digest, Event, EventText, Record, RunId, StreamKey, canonical, chain, whole_milliseconds};
 use crate::lease::LeaseTable;
-use crate::ports::{BlobStore, ClaimQueue, Delivery, Next, PortError, RunLog, Stored};
+use crate::ports::{BlobStore, ClaimQueue, Delivery, Leases, Next, PortError, RunLog, Stored};
 use crate::queue::Queue;
 use jiff::Timestamp;
 use std::collections::HashMap;
-use std::io::{Cursor, Read};
+use std::future::poll_fn;
+use std::io::{self, Cursor, Read};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::task::{Poll, Waker};
 
 /// Journals of runs and their queues. All clones share them.
 #[derive(Clone, Default)]
@@ -122,9 +124,80 @@ impl BlobStore for MemoryBlobs {
     }
 
     fn open(&self, digest: &Digest) -> Result<Box<dyn Read + Send>, PortError> {
-        match self.lock().get(digest) {
-            Some(bytes) => Ok(Box::new(Cursor::new(Arc::clone(bytes)))),
-            None => Err(PortError::Corrupt { what: format!("blob {digest}"), found: "it is missing".to_owned() }),
+        let missing = |_| PortError::Corrupt { what: format!("blob {digest}"), found: "it is missing".to_owned() };
+        self.open_unverified(digest).map_err(missing)
+    }
+
+    fn open_unverified(&self, digest: &Digest) -> io::Result<Box<dyn Read + Send>> {
+        let bytes = self.lock().get(digest).map(Arc::clone).ok_or(io::ErrorKind::NotFound)?;
+        Ok(Box::new(Cursor::new(bytes)))
+    }
+}
+
+/// The leases of runs. All clones share them.
+#[derive(Clone, Default)]
+pub struct MemoryLeases(Arc<Mutex<LeasedRuns>>);
+
+#[derive(Default)]
+struct LeasedRuns {
+    /// The lease of each run: its number, and who waits for its end.
+    held: HashMap<RunId, (u64, Option<Waker>)>,
+    /// Number of leases so far.
+    count: u64,
+}
+
+/// The lease of a run.
+pub struct MemoryLease {
+    leases: MemoryLeases,
+    run: RunId,
+    number: u64,
+}
+
+impl MemoryLeases {
+    /// Ends the lease of a run, as if its time had passed.
+    pub fn end(&self, run: &RunId) {
+        let ended = self.lock().held.remove(run);
+        if let Some((_, Some(waker))) = ended {
+            waker.wake();
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, LeasedRuns> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Leases for MemoryLeases {
+    type Held = MemoryLease;
+
+    async fn take(&self, run: &RunId) -> Result<MemoryLease, PortError> {
+        let mut runs = self.lock();
+        if runs.held.contains_key(run) {
+            return Err(PortError::Unavailable(format!("another driver holds the lease of run `{run}`")));
+        }
+        runs.count += 1;
+        let number = runs.count;
+        runs.held.insert(run.clone(), (number, None));
+        Ok(MemoryLease { leases: self.clone(), run: run.clone(), number })
+    }
+
+    async fn keep(&self, held: &MemoryLease) -> PortError {
+        poll_fn(|context| match self.lock().held.get_mut(&held.run).filter(|(number, _)| *number == held.number) {
+            Some((_, waiting)) => {
+                *waiting = Some(context.waker().clone());
+                Poll::Pending
+            }
+            None => Poll::Ready(PortError::Unavailable(format!("the lease of run `{}` was lost", held.run))),
+        })
+        .await
+    }
+}
+
+impl Drop for MemoryLease {
+    fn drop(&mut self) {
+        let mut runs = self.leases.lock();
+        if runs.held.get(&self.run).is_some_and(|(number, _)| *number == self.number) {
+            runs.held.remove(&self.run);
         }
     }
 }

@@ -1,17 +1,19 @@
-//! The four ports between the engine and its storage.
+//! The ports between the engine and its storage.
 //!
 //! The engine is the same for one machine and for many. An adapter stores and delivers; it never decides about retries,
 //! gates or routing. Only [`RunLog::append`] guarantees exclusivity: a queue may deliver twice and a signal may be
-//! lost, but of two appends that expect the same head only one is stored. The log, the queue and the blobs have two
-//! adapters, on disk ([`crate::sqlite`]) and in memory ([`crate::memory`]). `runtime/engine/tests/ports` runs the same
-//! tests against both. The engine has the adapter of the signals.
+//! lost, but of two appends that expect the same head only one is stored. A lease on a run saves work, and decides nothing.
+//! The log, the queue, the blobs and the leases have two adapters, on disk ([`crate::sqlite`]) and in memory
+//! ([`crate::memory`]). `runtime/engine/tests/ports` runs the same tests against both. The engine has the adapter of the
+//! signals.
 
 use crate::event::{Digest, Event, EventText, Record, RunId, StreamKey, Task};
 use jiff::Timestamp;
-use std::future::Future;
-use std::io::Read;
+use std::fs::File;
+use std::future::{Future, ready};
+use std::io::{self, Read};
 use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
+use std::sync::atomic::{AtomicBool, AtomicU64};
 
 /// The failures of a port. Each requires a different reaction.
 #[derive(Debug, thiserror::Error)]
@@ -168,9 +170,47 @@ pub trait BlobStore: Send + Sync {
     /// [`PortError::Corrupt`].
     fn open(&self, digest: &Digest) -> Result<Box<dyn Read + Send>, PortError>;
 
+    /// Opens a blob without verifying its digest, for readers that hash the bytes while they copy. The error of a blob that
+    /// does not exist is [`io::ErrorKind::NotFound`].
+    fn open_unverified(&self, digest: &Digest) -> io::Result<Box<dyn Read + Send>>;
+
     /// Reads a whole blob. A blob of more than `bytes_max` bytes is an error.
     fn read_all(&self, digest: &Digest, bytes_max: u64) -> Result<Vec<u8>, PortError> {
         read_at_most(self.open(digest)?, digest, bytes_max)
+    }
+
+    /// Stores the content of a file. A large file that is already stored may only be read.
+    fn keep(&self, file: &mut File) -> Result<(), PortError> {
+        self.put(file).map(drop)
+    }
+
+    /// Removes what a killed process left behind. Only the process that drives the run may call this.
+    fn sweep(&self) -> Result<(), PortError> {
+        Ok(())
+    }
+
+    /// Returns the counter of the disk space, in bytes, of the new files that were written through this store. It stays 0 for
+    /// a store that writes no files of the run.
+    fn written(&self) -> Arc<AtomicU64> {
+        Arc::default()
+    }
+
+    /// Copies blobs to this machine before they are opened, at most `bytes_max` bytes. Nothing to do for a store of this
+    /// machine.
+    fn fetch(&self, _digests: &[Digest], _bytes_max: u64) -> impl Future<Output = Result<(), PortError>> + Send
+    where
+        Self: Sized,
+    {
+        ready(Ok(()))
+    }
+
+    /// Makes every blob that was put available to all machines that may read it. Nothing to do for a store of this machine,
+    /// whose blobs become durable with the next append.
+    fn flush(&self) -> impl Future<Output = Result<(), PortError>> + Send
+    where
+        Self: Sized,
+    {
+        ready(Ok(()))
     }
 }
 
@@ -184,6 +224,19 @@ pub(crate) fn read_at_most(stream: impl Read, digest: &Digest, bytes_max: u64) -
         return Err(PortError::Corrupt { what: format!("blob {digest}"), found });
     }
     Ok(bytes)
+}
+
+/// Who drives a run. A lease keeps a second process from driving the run at the same time, which would only waste work: of two
+/// drivers, the appends decide.
+pub trait Leases: Send + Sync {
+    /// The lease of a run. It ends when it is dropped.
+    type Held: Send;
+
+    /// Takes the lease of a run. Returns an error if another process holds it.
+    fn take(&self, run: &RunId) -> impl Future<Output = Result<Self::Held, PortError>> + Send;
+
+    /// Keeps a lease for as long as the future is polled. Returns only if the lease was lost.
+    fn keep(&self, held: &Self::Held) -> impl Future<Output = PortError>;
 }
 
 /// Notifications that may be lost. There is one: the request to stop.

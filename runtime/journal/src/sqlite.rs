@@ -16,7 +16,7 @@ mod signature;
 mod writer;
 
 pub use log_file::{LOG_BYTES, LOG_FILE};
-pub use owner::Owner;
+pub use owner::{Owner, OwnerFile};
 pub use pages::Pages;
 pub use signature::Provenance;
 

@@ -72,9 +72,11 @@ fn the_page_lists_every_event() {
 /// Event lines that stay readable. Lines may be added but never changed, because journals with such lines exist.
 const LINES: &[&str] = &[
     r#"{"kind":"run.resumed","worker":"w"}"#,
+    r#"{"kind":"run.taken_over","machine":"m","driver":"d"}"#,
     r#"{"kind":"stage.ready","generation":0,"branch":"main","node":"a","visit":1,"work":"handler","ordinal":1}"#,
     r#"{"kind":"stage.ready","generation":0,"branch":"main","node":"a","visit":1,"work":"handler","ordinal":2,"due_at":"2026-11-20T10:00:00.123Z"}"#,
     r#"{"kind":"stage.started","generation":0,"branch":"main","node":"a","visit":1,"work":"handler","ordinal":1,"attempt_id":"x","worker":"w"}"#,
+    r#"{"kind":"stage.started","generation":0,"branch":"main","node":"a","visit":1,"work":"handler","ordinal":1,"attempt_id":"x","worker":"w","machine":"m"}"#,
     r#"{"kind":"stage.finished","generation":0,"branch":"main","node":"a","visit":1,"work":"handler","ordinal":1,"attempt_id":"x","outcome":{"status":"success"},"ending":{"how":"returned"}}"#,
     r#"{"kind":"stage.finished","generation":0,"branch":"main","node":"a","visit":1,"work":"handler","ordinal":1,"attempt_id":"x","outcome":{"status":"fail","failure":{"class":"budget","code":"limit/memory","reason":"r"}},"ending":{"how":"limit_hit","detail":"memory_bytes"}}"#,
     r#"{"kind":"stage.retrying","generation":0,"branch":"main","node":"a","visit":1,"work":"handler","ordinal":2,"delay_ms":200,"due_at":"2026-11-20T10:00:00Z"}"#,

@@ -87,6 +87,7 @@ fn a_view_of_one_kind_of_event_shows_no_other() {
         let views = [
             ("run.started", event.run_started().is_some()),
             ("run.resumed", event.run_resumed().is_some()),
+            ("run.taken_over", event.run_taken_over().is_some()),
             ("run.finished", event.run_finished().is_some()),
             ("stage.ready", event.stage_ready().is_some()),
             ("stage.started", event.stage_started().is_some()),

@@ -104,6 +104,14 @@ name! {
     AttemptId, is_folder_name
 }
 name! {
+    /// The id of a driver that took a run over, unique in all runs. Two drivers on one machine have different ids.
+    DriverId, is_folder_name
+}
+name! {
+    /// The name of a machine that drives runs or makes attempts. The operator chooses it.
+    MachineId, |_| true
+}
+name! {
     /// The name of a thread, which is a group of stages that share a conversation. The author chooses it, or it is the
     /// name of a node.
     ThreadId, |_| true

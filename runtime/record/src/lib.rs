@@ -66,7 +66,9 @@ pub use evidence::{
 pub use failure_category::{ClassifiedFailure, FailureCategory, FailureSource};
 pub use git_head::GitHead;
 pub use hook::{Hook, HookKind};
-pub use identity::{Attempt, AttemptId, BranchId, MessageId, NodeId, QuestionId, RunId, StreamKey, Task, Work};
+pub use identity::{
+    Attempt, AttemptId, BranchId, DriverId, MachineId, MessageId, NodeId, QuestionId, RunId, StreamKey, Task, Work,
+};
 pub use limit::{LimitName, LimitSettings, LimitUnit, Limits};
 pub use liveness::{LivenessTotals, WaitKind};
 pub use missing::{MissingFiles, MissingKind, Unmatched};

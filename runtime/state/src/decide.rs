@@ -83,6 +83,7 @@ pub fn refuse_edge(pipeline: &Pipeline, state: &RunState, id: &BranchId, failure
 /// limit does not end the run: the driver cancels the attempt.
 fn waits(event: &Event) -> bool {
     matches!(event, Event::StageReady(_) | Event::StageStarted(_) | Event::RunResumed(_) | Event::CacheFilled(_))
+        || matches!(event, Event::RunTakenOver(_))
         || matches!(event, Event::QuestionAsked(_) | Event::RunPaused(_) | Event::StageSteered(_))
         || matches!(event, Event::StatusIngested(_))
 }
@@ -118,6 +119,7 @@ impl BranchDecision<'_> {
             Event::LoopRestarted(restarted) => self.arrive(&restarted.to),
             Event::GateUnmet(unmet) => self.redirect_to_gate_target(unmet),
             Event::StageReady(_) | Event::StageStarted(_) | Event::CacheFilled(_) => Vec::new(),
+            Event::RunTakenOver(_) => Vec::new(),
             Event::StageSteered(_) | Event::StatusIngested(_) => Vec::new(),
             Event::BranchStarted(started) => self.arrive(&started.to),
             Event::ParallelJoined(joined) => self.leave_parallel(joined),

@@ -64,6 +64,8 @@ pub struct RunState {
     pub driven_ms: u64,
     /// The start of the run, with the changes of later resumes.
     pub run: Option<Arc<RunStarted>>,
+    /// The machine or the worker that drives the run since its last takeover or resume; `None` before the first of them.
+    pub driver: Option<Arc<str>>,
     /// Number of loop restarts; 0 before the first.
     pub generation: u32,
     /// Every branch that has begun.
@@ -163,6 +165,7 @@ impl RunState {
                 self.note_decided(decided);
                 self.fold_branch(event);
             }
+            Event::RunTakenOver(taken) => self.driver = Some(taken.machine.as_str().into()),
             Event::RunPaused(_) => self.paused = true,
             // The outcome of the attempt is in `stage.finished`.
             Event::StatusIngested(_) => {}
@@ -339,6 +342,7 @@ impl RunState {
     /// before the stop is restored, but the totals of time and spending include what was added since.
     fn resume(&mut self, resumed: &RunResumed) {
         self.continue_stopped();
+        self.driver = Some(resumed.worker.as_str().into());
         self.overspent = None;
         for (key, value) in &resumed.context {
             self.branch_mut(&BranchId::main()).context.set(key.as_str(), Value::String(value.clone()));

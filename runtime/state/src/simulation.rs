@@ -167,7 +167,11 @@ impl<'a> Simulation<'a> {
             // In a run with several branches, the next attempt may start before the previous one has ended.
             if let Some(open) = self.next_open(false).filter(|_| others || self.next_open(true).is_none()) {
                 self.at = open.due_at.map_or(self.at, |due| due.max(self.at));
-                self.append(vec![Event::StageStarted(StageStarted { attempt: attempt(&open), worker: "test".into() })]);
+                self.append(vec![Event::StageStarted(StageStarted {
+                    attempt: attempt(&open),
+                    worker: "test".into(),
+                    machine: None,
+                })]);
             }
             let open = self.next_open(true).expect("a run that has not ended waits for an attempt");
             self.at = self.at.checked_add(SignedDuration::from_millis(self.attempt_ms)).expect("early enough");

@@ -132,8 +132,9 @@ fn running(run: &RunFolder) -> Result<Stop, Stop> {
         // The process may not have recorded its resume yet.
         Some(process) => Some(format!("pid-{process}")),
         None => journal::read(run)?.records.iter().rev().find_map(|Record { event, .. }| {
-            let of_claim = event.stage_started().map(|started| &started.worker);
-            of_claim.or_else(|| event.run_resumed().map(|resumed| &resumed.worker)).cloned()
+            let of_claim = event.stage_started().map(|started| started.worker.clone());
+            let of_takeover = || event.run_taken_over().map(|taken| taken.machine.to_string());
+            of_claim.or_else(|| event.run_resumed().map(|resumed| resumed.worker.clone())).or_else(of_takeover)
         }),
     };
     let worker = worker.map(|worker| format!(" (`{}`)", visible::line(&worker))).unwrap_or_default();

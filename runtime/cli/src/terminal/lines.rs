@@ -8,8 +8,8 @@ use crate::terminal::{counted, duration, moment, of_generation, status_files, vi
 use glovebox_host::call::{LogLine, Progress};
 use glovebox_host::llm::Provider;
 use glovebox_journal::event::{
-    Attempt, BranchId, Event, FanInFinished, IgnoredFiles, LoopRestarted, NodeId, Record, Refusal, RunFinished,
-    RunPaused, RunResumed, RunStarted, StageFinished, Task, Verdict, Work,
+    BranchId, Event, FanInFinished, IgnoredFiles, LoopRestarted, NodeId, Record, Refusal, RunFinished, RunPaused,
+    RunResumed, RunStarted, StageFinished, StageStarted, Task, Verdict, Work,
 };
 use glovebox_journal::event::{
     ChildObserved, GateUnmet, ParallelStarted, QuestionAnswered, QuestionAsked, RecoveryDecided, SupervisionEnd,
@@ -119,12 +119,13 @@ fn words(event: &Event) -> Vec<String> {
             visible::line(&run.commands.tier)
         )),
         Event::RunResumed(resumed) => one(self::resumed(resumed)),
+        Event::RunTakenOver(taken) => one(format!("taken over by {}", visible::line(taken.machine.as_str()))),
         Event::CacheFilled(filled) => one(match filled.receipts.first().map(|receipt| receipt.duration_ms) {
             Some(ms) => format!("caches filled from the files the run began with, in {}", duration(ms)),
             None => "caches filled from the files the run began with".to_owned(),
         }),
         Event::StageReady(_) | Event::StagePassed(_) => Vec::new(),
-        Event::StageStarted(stage) => one(started(&stage.attempt)),
+        Event::StageStarted(stage) => one(started(stage)),
         Event::StageSteered(steered) => one(format!(
             "message from {}: {}",
             visible::line(&steered.by),
@@ -198,12 +199,14 @@ fn unmet_line(gate: &GateUnmet) -> String {
     format!("commands of the verify contract were skipped, seen at {exit}: {skipped}")
 }
 
-fn started(attempt: &Attempt) -> String {
-    match (&attempt.task, attempt.ordinal) {
+fn started(StageStarted { attempt, machine, .. }: &StageStarted) -> String {
+    let text = match (&attempt.task, attempt.ordinal) {
         (Task { work: Work::Verify, visit, .. }, _) => format!("verification started visit={visit}"),
         (Task { visit: 1, .. }, 1) => "started".to_owned(),
         (Task { visit, .. }, ordinal) => format!("started visit={visit} attempt={ordinal}"),
-    }
+    };
+    let machine = machine.as_ref().map(|machine| format!(" on {}", visible::line(machine.as_str())));
+    text + &machine.unwrap_or_default()
 }
 
 /// Describes a resume: the node at which the run continues, and what was restored or removed.

@@ -3,10 +3,12 @@
 //! An attempt owns its assignment. While it runs, the lease of its delivery is extended. It is asked to stop when the run is
 //! canceled or out of time, and abandoned if it does not stop. This module does not examine the result any further.
 
+use super::claim::ClaimedAttempt;
 use super::heartbeat::Heartbeats;
 use super::{Driver, Fault, Follow, LEASE_MS, RunError, Stops};
 use crate::assignment::{Assignment, AttemptResult};
 use crate::clock::RunClock;
+use crate::executors::{Executors, MadeAttempt, Seat};
 use glovebox_journal::event::{Attempt, AttemptId, BranchId, Ending, Event, StageFinished};
 use glovebox_journal::ports::{ClaimQueue, Delivery, RunLog, Signals};
 use glovebox_pipeline::key;
@@ -15,6 +17,7 @@ use glovebox_state::context::{StoredUpdates, filter_updates};
 use glovebox_state::decide::{out_of_time, time_of_node_exceeded};
 use glovebox_state::run_state::Branch;
 use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 use tokio::sync::Notify;
 use tokio::time::Instant;
@@ -26,13 +29,17 @@ pub const GRACE: Duration = Duration::from_secs(10);
 pub const HEARTBEAT: Duration = Duration::from_millis(LEASE_MS / 3);
 
 /// An attempt that ended.
-pub(super) struct EndedAttempt {
+pub(super) struct EndedAttempt<X> {
     pub(super) delivery: Delivery,
     pub(super) token: u64,
     pub(super) id: AttemptId,
     pub(super) result: AttemptResult,
     /// Why the attempt was asked to stop. `None` if it was not.
     pub(super) stop: Option<Stop>,
+    /// The seat, if its machine keeps it for the next attempt.
+    pub(super) seat: Option<X>,
+    /// True if no machine has the attempt any more. The result is then that of an attempt that was canceled.
+    pub(super) is_lost: bool,
 }
 
 /// Why an attempt was asked to stop.
@@ -44,24 +51,47 @@ pub(super) enum Stop {
 }
 
 impl<'a, J: RunLog + ClaimQueue, S: Signals, F: Follow> Driver<'a, J, S, F> {
-    /// Executes and supervises one attempt. The returned future borrows nothing from the driver except its ports.
-    pub(super) fn attempt<'e, E>(
+    /// Makes or adopts one attempt, and supervises it. The returned future borrows nothing from the driver except its ports.
+    pub(super) fn attempt<'e, X: Executors>(
         &self,
-        assignment: Assignment,
-        delivery: Delivery,
-        execute: &'e E,
+        claimed: ClaimedAttempt<X::Seat>,
+        executors: &'e X,
         stops: &mut Stops,
-    ) -> impl Future<Output = Result<EndedAttempt, RunError>> + use<'a, 'e, J, S, F, E>
-    where
-        E: AsyncFn(Assignment) -> Result<AttemptResult, Fault>,
-    {
+    ) -> impl Future<Output = Result<EndedAttempt<X::Seat>, RunError>> + use<'a, 'e, J, S, F, X> {
+        let ClaimedAttempt { assignment, delivery, seat } = claimed;
         let deadline = self.time_left().map(|left| Instant::now() + left);
         let node_deadline = self.node_time_left(&assignment.attempt).map(|left| Instant::now() + left);
         let unneeded = stops.of(&assignment);
         let Self { journal, signals, grace, heartbeat, clock, liveness, .. } = *self;
         let supervisor = Supervisor { journal, signals, grace, heartbeat, clock, deadline, node_deadline, unneeded };
         let heartbeats = Heartbeats::new(liveness, assignment.attempt.clone(), assignment.pulse.clone(), clock.now());
-        supervisor.watch(assignment, delivery, execute, heartbeats)
+        let watched = WatchedAttempt {
+            attempt: assignment.attempt.clone(),
+            token: assignment.token,
+            stop: Arc::clone(&assignment.stop),
+            delivery,
+        };
+        let executing = async move {
+            match seat {
+                Some(seat) => seat.make(assignment).await,
+                None => executors.adopt(assignment).await,
+            }
+        };
+        supervisor.watch(watched, executing, heartbeats)
+    }
+
+    /// Returns the attempts in progress that this driver took over, and takes the leases of their deliveries.
+    pub(super) async fn adopted<X>(&self) -> Result<Vec<ClaimedAttempt<X>>, RunError> {
+        let mut adopted = Vec::new();
+        let branches = self.replay.state.branches.iter().filter(|_| self.takeover.is_some());
+        for (id, open) in branches.filter_map(|(id, branch)| Some((id, branch.open()?))) {
+            let assignment = open.attempt_id.as_ref().and_then(|attempt| self.assignment(attempt, id));
+            let Some(assignment) = assignment else { continue };
+            let delivery = Delivery { run: self.run.clone(), task: open.task.clone(), ready_seq: open.ready_seq };
+            self.journal.hold(&delivery, self.clock.now(), LEASE_MS).await?;
+            adopted.push(ClaimedAttempt { assignment, delivery, seat: None });
+        }
+        Ok(adopted)
     }
 
     /// Returns the result to commit for an attempt, given why it was asked to stop.
@@ -147,37 +177,60 @@ struct Supervisor<'a, J, S> {
     unneeded: Arc<Notify>,
 }
 
-impl<J: ClaimQueue, S: Signals> Supervisor<'_, J, S> {
-    async fn watch<E>(
+/// The attempt that is supervised.
+struct WatchedAttempt {
+    attempt: Attempt,
+    token: u64,
+    stop: Arc<AtomicBool>,
+    delivery: Delivery,
+}
+
+impl WatchedAttempt {
+    /// Returns the end of the attempt. Without a result, no machine has the attempt any more.
+    fn ended<X>(
         self,
-        assignment: Assignment,
-        delivery: Delivery,
-        execute: &E,
-        mut heartbeats: Heartbeats<'_>,
-    ) -> Result<EndedAttempt, RunError>
-    where
-        E: AsyncFn(Assignment) -> Result<AttemptResult, Fault>,
-    {
-        let (token, attempt, stop) = (assignment.token, assignment.attempt.clone(), Arc::clone(&assignment.stop));
-        let failed = |source| RunError::Execute { node: attempt.task.node.clone(), source };
-        let ended = |heartbeats: Heartbeats<'_>, AttemptResult { ingested, finished }, stop| {
-            let finished = StageFinished { liveness: heartbeats.end(self.clock.now()), ..finished };
-            let result = AttemptResult { ingested, finished };
-            EndedAttempt { delivery: delivery.clone(), token, id: attempt.id.clone(), result, stop }
+        clock: RunClock,
+        heartbeats: Heartbeats<'_>,
+        made: Option<MadeAttempt<X>>,
+        stop: Option<Stop>,
+    ) -> EndedAttempt<X> {
+        let is_lost = made.is_none();
+        let (result, seat) = match made {
+            Some(MadeAttempt { result, seat }) => (result, seat),
+            None => (lost(&self.attempt).into(), None),
         };
-        let mut executing = std::pin::pin!(execute(assignment));
+        let AttemptResult { ingested, finished } = result;
+        let finished = StageFinished { liveness: heartbeats.end(clock.now()), ..finished };
+        let Self { attempt, token, delivery, .. } = self;
+        let result = AttemptResult { ingested, finished };
+        EndedAttempt { delivery, token, id: attempt.id, result, stop, seat, is_lost }
+    }
+}
+
+impl<J: ClaimQueue, S: Signals> Supervisor<'_, J, S> {
+    async fn watch<X>(
+        self,
+        watched: WatchedAttempt,
+        executing: impl Future<Output = Result<Option<MadeAttempt<X>>, Fault>>,
+        mut heartbeats: Heartbeats<'_>,
+    ) -> Result<EndedAttempt<X>, RunError> {
+        let failed = |source| RunError::Execute { node: watched.attempt.task.node.clone(), source };
+        let mut executing = std::pin::pin!(executing);
         let reason = tokio::select! {
             biased;
-            finished = &mut executing => return Ok(ended(heartbeats, finished.map_err(failed)?, None)),
+            made = &mut executing => {
+                let made = made.map_err(failed)?;
+                return Ok(watched.ended(self.clock, heartbeats, made, None));
+            }
             reason = self.reason_to_stop() => reason,
-            error = self.keep_lease(&delivery, &mut heartbeats) => return Err(error),
+            error = self.keep_lease(&watched.delivery, &mut heartbeats) => return Err(error),
         };
-        glovebox_jail::jail::cancel(&stop);
-        let finished = match tokio::time::timeout(self.grace, executing).await {
-            Ok(finished) => finished.map_err(failed)?,
-            Err(_) => abandoned(&attempt, self.grace).into(),
+        glovebox_jail::jail::cancel(&watched.stop);
+        let made = match tokio::time::timeout(self.grace, executing).await {
+            Ok(made) => made.map_err(failed)?,
+            Err(_) => Some(MadeAttempt { result: abandoned(&watched.attempt, self.grace).into(), seat: None }),
         };
-        Ok(ended(heartbeats, finished, Some(reason)))
+        Ok(watched.ended(self.clock, heartbeats, made, Some(reason)))
     }
 
     async fn reason_to_stop(&self) -> Stop {
@@ -239,6 +292,13 @@ fn filter_context(branch: &Branch, finished: &mut StageFinished, run_bytes: u64)
     finished.outcome.context_updates = accepted;
     finished.refusals.total = finished.refusals.total.saturating_add(refusals.len() as u64);
     finished.refusals.listed.extend(refusals.into_iter().take(glovebox_workspace::refusal::REFUSALS_MAX));
+}
+
+/// Returns the result of an attempt whose machine was lost, for a run that does not make it again.
+fn lost(attempt: &Attempt) -> StageFinished {
+    let reason = "the machine of the attempt was lost";
+    let failure = Failure::new(FailureClass::Canceled, FailureCode::RUN_CANCELED, reason);
+    StageFinished { ending: Ending::Canceled, ..StageFinished::new(attempt.clone(), Outcome::failed(failure)) }
 }
 
 /// Returns the result of an attempt that ignored its cancellation. None of its work is committed.

@@ -54,44 +54,57 @@ impl<J: RunLog, S, F: Follow> Driver<'_, J, S, F> {
         let mut records = Vec::new();
         loop {
             self.clock.advance_to(self.replay.state.at);
-            let Some(Batch { mut expect, events, because, claim }) = propose(&self.replay.state) else {
+            let Some(batch) = propose(&self.replay.state) else {
                 return Ok(Committed { records, is_stored: false });
             };
-            let at = whole_milliseconds(self.clock.now());
-            let checks = DecisionChecks { merge: self.merge_check, edge: self.edge_check };
-            let folded = fold_and_decide(self.pipeline, checks, self.replay.state.clone(), at, because, events);
-            let Decided { state: decided, mut events, pending } = folded?;
-            // No decision follows from a claim.
-            if let Some(claimed) = claim.and_then(|claim| claim.event(&decided, at, &events)) {
-                events.push(claimed);
-            }
-            if events.is_empty() {
-                return Ok(Committed { records, is_stored: false });
-            }
-            self.expect_branches(&mut expect, &events);
-            match self.journal.append(&self.run, &expect, at, &events).await {
+            match self.try_append(batch).await {
                 Ok(stored) => {
-                    self.pending.follow(&events, pending);
-                    let from = records.len();
-                    records.extend(stored.into_iter().zip(events).map(|(place, event)| place.record(at, event)));
-                    self.replay_records(&records[from..]);
-                    return Ok(Committed { records, is_stored: true });
+                    let is_stored = !stored.is_empty();
+                    records.extend(stored);
+                    return Ok(Committed { records, is_stored });
                 }
-                Err(PortError::Ambiguous(what)) => {
-                    let found = self.find(&what, &events).await?;
-                    if found.len() == events.len() {
-                        self.pending.follow(&events, pending);
-                    }
-                    records.extend(found);
-                    return Ok(Committed { records, is_stored: true });
-                }
-                Err(conflict @ PortError::Conflict { .. }) => match self.catch_up().await? {
+                Err(RunError::Port(conflict @ PortError::Conflict { .. })) => match self.catch_up().await? {
                     read if read.is_empty() => return Err(conflict.into()),
                     read => records.extend(read),
                 },
-                Err(error) => return Err(error.into()),
+                Err(error) => return Err(error),
             }
         }
+    }
+
+    /// Appends the batch and everything that follows from it, without reading on after a conflict. Returns the records, which
+    /// are applied: those of the batch, and records of other drivers that are between. Without events, nothing is appended.
+    pub(super) async fn try_append(&mut self, batch: Batch) -> Result<Vec<Record>, RunError> {
+        let Batch { mut expect, events, because, claim } = batch;
+        let at = whole_milliseconds(self.clock.now());
+        let checks = DecisionChecks { merge: self.merge_check, edge: self.edge_check };
+        let folded = fold_and_decide(self.pipeline, checks, self.replay.state.clone(), at, because, events);
+        let Decided { state: decided, mut events, pending } = folded?;
+        // No decision follows from a claim.
+        if let Some(claimed) = claim.and_then(|claim| claim.event(&decided, at, &events)) {
+            events.push(claimed);
+        }
+        if events.is_empty() {
+            return Ok(Vec::new());
+        }
+        self.expect_heads(&mut expect, &events);
+        let found = match self.journal.append(&self.run, &expect, at, &events).await {
+            Ok(stored) if stored.first().is_some_and(|first| first.seq == self.replay.state.seq + 1) => {
+                self.pending.follow(&events, pending);
+                let stored = stored.into_iter().zip(events);
+                let records: Vec<Record> = stored.map(|(place, event)| place.record(at, event)).collect();
+                self.replay_records(&records);
+                return Ok(records);
+            }
+            // Another driver has appended records on which the decisions do not depend. They come first.
+            Ok(_) => self.find("an append", &events).await?,
+            Err(PortError::Ambiguous(what)) => self.find(&what, &events).await?,
+            Err(error) => return Err(error.into()),
+        };
+        if found.len() == events.len() {
+            self.pending.follow(&events, pending);
+        }
+        Ok(found)
     }
 
     /// Continues with the pending decisions of an earlier append. If another driver has appended since, that driver continues
@@ -109,9 +122,12 @@ impl<J: RunLog, S, F: Follow> Driver<'_, J, S, F> {
         Ok(committed.await?.records)
     }
 
-    /// Expects the head of every branch that the events change, because a decision for one branch of a parallel node may
-    /// depend on the others.
-    fn expect_branches(&self, expect: &mut Vec<(StreamKey, u64)>, events: &[Event]) {
+    /// Expects the head of the run, so that a driver that was replaced appends nothing. Also expects the head of every branch
+    /// that the events change, because a decision for one branch of a parallel node may depend on the others.
+    fn expect_heads(&self, expect: &mut Vec<(StreamKey, u64)>, events: &[Event]) {
+        if expect.iter().all(|(known, _)| *known != StreamKey::Run) {
+            expect.push((StreamKey::Run, self.replay.state.head));
+        }
         for event in events.iter().filter(|event| !matches!(event, Event::StageReady(_) | Event::StageStarted(_))) {
             if let stream @ StreamKey::Branch(_) = event.stream()
                 && expect.iter().all(|(known, _)| *known != stream)
@@ -123,41 +139,45 @@ impl<J: RunLog, S, F: Follow> Driver<'_, J, S, F> {
         }
     }
 
-    /// Reads the records that other drivers have appended since.
+    /// Reads the records that other drivers have appended since. It is an error if one of them took the run over.
     pub(super) async fn catch_up(&mut self) -> Result<Vec<Record>, RunError> {
         let read = self.read_on().await?;
-        self.take_in(&read);
+        self.take_in(&read)?;
         Ok(read)
     }
 
     /// Applies records of other drivers. A driver that appends also makes the follow-up decisions, so the pending ones are dropped.
-    fn take_in(&mut self, read: &[Record]) {
+    fn take_in(&mut self, read: &[Record]) -> Result<(), RunError> {
+        self.refuse_takeover(read)?;
         self.replay_records(read);
         if !read.is_empty() {
             self.pending.0.clear();
         }
+        Ok(())
     }
 
     /// Applies stored records one by one, so that the follower sees the run after each record.
-    fn replay_records(&mut self, records: &[Record]) {
+    pub(super) fn replay_records(&mut self, records: &[Record]) {
         for record in records {
             self.replay.apply(record);
             self.follower.record(record, &self.replay);
         }
     }
 
-    /// Handles an append with an unknown result: it succeeded if the journal contains the events.
+    /// Handles an append with an unknown result: it succeeded if the journal contains the events. Another driver may append
+    /// equal events, but only after it took the run over, which is an error here.
     async fn find(&mut self, what: &str, events: &[Event]) -> Result<Vec<Record>, RunError> {
         let read = self.read_on().await?;
+        self.refuse_takeover(&read)?;
         let is_there = |records: &[Record]| records.iter().zip(events).all(|(record, event)| record.event == *event);
         if !read.windows(events.len()).any(is_there) {
             return Err(PortError::Ambiguous(what.to_owned()).into());
         }
-        self.take_in(&read);
+        self.take_in(&read)?;
         Ok(read)
     }
 
-    async fn read_on(&self) -> Result<Vec<Record>, RunError> {
+    pub(super) async fn read_on(&self) -> Result<Vec<Record>, RunError> {
         let mut read: Vec<Record> = Vec::new();
         loop {
             let from = read.last().map_or(self.replay.state.seq, |record| record.seq) + 1;

@@ -4,7 +4,7 @@
 use super::commit::Batch;
 use super::stops::Stops;
 use super::{Driver, Follow, RunError};
-use crate::inbox::Inbox;
+use crate::inbox::{Inbox, Mail};
 use glovebox_journal::event::Record;
 use glovebox_journal::ports::{ClaimQueue, RunLog, Signals};
 use glovebox_state::decide;
@@ -12,9 +12,9 @@ use glovebox_state::run_state::RunState;
 
 impl<J: RunLog + ClaimQueue, S: Signals, F: Follow> Driver<'_, J, S, F> {
     /// Records one answer, one message, the timeout of one parallel node, or a stall. `None` if there is none of these.
-    pub(super) async fn note_one(
+    pub(super) async fn note_one<M: Mail>(
         &mut self,
-        inbox: &mut Inbox,
+        inbox: &mut Inbox<M>,
         stops: &mut Stops,
     ) -> Result<Option<Vec<Record>>, RunError> {
         if let Some(records) = self.stall_one(stops).await? {

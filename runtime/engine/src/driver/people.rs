@@ -4,14 +4,14 @@
 
 use super::commit::{Batch, Committed};
 use super::{Driver, Follow, RunError};
-use crate::inbox::{GivenSteering, Inbox};
+use crate::inbox::{GivenSteering, Inbox, Mail};
 use glovebox_journal::event::{Event, Record, RunCanceled, RunPaused, StreamKey};
 use glovebox_journal::ports::{ClaimQueue, RunLog, Signals};
 use glovebox_state::decide::next_due;
 
 impl<J: RunLog + ClaimQueue, S: Signals, F: Follow> Driver<'_, J, S, F> {
     /// Records one answer that has arrived, unless the run was canceled or has ended. `None` if there is none.
-    pub(super) async fn answer_one(&mut self, inbox: &mut Inbox) -> Result<Option<Vec<Record>>, RunError> {
+    pub(super) async fn answer_one<M: Mail>(&mut self, inbox: &mut Inbox<M>) -> Result<Option<Vec<Record>>, RunError> {
         if self.replay.state.is_ending() {
             return Ok(None);
         }
@@ -35,7 +35,11 @@ impl<J: RunLog + ClaimQueue, S: Signals, F: Follow> Driver<'_, J, S, F> {
 
     /// Records a person's message to the agents of a node, for the attempts that are in progress. No later attempt gets the
     /// message, and it is recorded only once.
-    pub(super) async fn steer(&mut self, inbox: &Inbox, given: &GivenSteering) -> Result<Vec<Record>, RunError> {
+    pub(super) async fn steer<M: Mail>(
+        &mut self,
+        inbox: &mut Inbox<M>,
+        given: &GivenSteering,
+    ) -> Result<Vec<Record>, RunError> {
         let committed = self.append(|state| {
             let goes_on = !state.is_ending();
             let to = state.steerable(&given.node, &given.message).filter(|_| goes_on && given.is_bounded());
@@ -58,7 +62,10 @@ impl<J: RunLog + ClaimQueue, S: Signals, F: Follow> Driver<'_, J, S, F> {
 
     /// Handles the case that no attempt is in progress or ready: waits for a person at the terminal, or pauses the run.
     /// Returns false if no process is needed any more.
-    pub(super) async fn wait_for_people(&mut self, inbox: &mut Inbox) -> Result<(Vec<Record>, bool), RunError> {
+    pub(super) async fn wait_for_people<M: Mail>(
+        &mut self,
+        inbox: &mut Inbox<M>,
+    ) -> Result<(Vec<Record>, bool), RunError> {
         let now = self.clock.now();
         if inbox.is_pausing() || !self.replay.state.questions().any(|open| inbox.waits_for(&open.asked, now)) {
             return self.pause(inbox).await;
@@ -81,7 +88,7 @@ impl<J: RunLog + ClaimQueue, S: Signals, F: Follow> Driver<'_, J, S, F> {
     }
 
     /// Records that the run is paused. No process drives it until it is resumed.
-    pub(super) async fn pause(&mut self, inbox: &mut Inbox) -> Result<(Vec<Record>, bool), RunError> {
+    pub(super) async fn pause<M: Mail>(&mut self, inbox: &mut Inbox<M>) -> Result<(Vec<Record>, bool), RunError> {
         let asked = inbox.take_pause();
         let committed = self.append(|state| {
             let questions = state.questions().map(|open| open.asked.question.clone()).collect();

@@ -6,9 +6,9 @@
 
 use super::attempt::EndedAttempt;
 use super::commit::{Batch, Committed};
-use super::{Arrival, Driver, Follow, RunError};
-use crate::inbox::Inbox;
-use glovebox_journal::event::{BranchId, Event, HeldStage, Record, StageHeld, StreamKey};
+use super::{Driver, Follow, RunError};
+use crate::inbox::{Inbox, Mail};
+use glovebox_journal::event::{Event, HeldStage, Record, StageHeld, StreamKey};
 use glovebox_journal::ports::{ClaimQueue, RunLog, Signals};
 use glovebox_record::Failure;
 use jiff::{SignedDuration, Timestamp};
@@ -19,35 +19,36 @@ const WAITS_MAX: u32 = 20;
 const WAIT_MIN: SignedDuration = SignedDuration::from_secs(1);
 
 /// An attempt that is not committed.
-pub(super) struct HeldAttempt {
-    ended: Box<EndedAttempt>,
+pub(super) struct HeldAttempt<X> {
+    ended: Box<EndedAttempt<X>>,
     failure: Failure,
 }
 
-impl HeldAttempt {
-    /// Returns the branch of the attempt.
-    pub(super) fn branch(&self) -> &BranchId {
-        &self.ended.delivery.task.branch
-    }
-}
-
 impl<J: RunLog + ClaimQueue, S: Signals, F: Follow> Driver<'_, J, S, F> {
-    /// Returns the attempt if it failed because of a quota and its result is needed. Any other arrival is returned
+    /// Returns the attempt if it failed because of a quota and its result is needed. Any other attempt is returned
     /// unchanged as `Err`.
-    pub(super) fn held(&self, arrival: Arrival) -> Result<HeldAttempt, Arrival> {
-        let Arrival::Ended(mut ended) = arrival else { return Err(arrival) };
-        let branch = self.replay.state.branch(&ended.delivery.task.branch);
-        let is_needed = !self.replay.state.is_ending() && branch.canceled.is_none() && ended.stop.is_none();
-        let is_held = is_needed && !self.is_asked_to_stop();
+    pub(super) fn held<X>(&self, mut ended: Box<EndedAttempt<X>>) -> Result<HeldAttempt<X>, Box<EndedAttempt<X>>> {
+        let is_held = self.is_needed(&ended);
         match ended.result.finished.outcome.failure.take_if(|failure| is_held && failure.is_of_quota()) {
             Some(failure) => Ok(HeldAttempt { ended, failure }),
-            None => Err(Arrival::Ended(ended)),
+            None => Err(ended),
         }
+    }
+
+    /// Returns true if the run goes on with the branch of an attempt that ended, and nobody asked the attempt to stop.
+    pub(super) fn is_needed<X>(&self, ended: &EndedAttempt<X>) -> bool {
+        let branch = self.replay.state.branch(&ended.delivery.task.branch);
+        let goes_on = !self.replay.state.is_ending() && branch.canceled.is_none();
+        goes_on && ended.stop.is_none() && !self.is_asked_to_stop()
     }
 
     /// Makes the attempt wait for the time that its provider named. Without a time, or after too many waits, asks the run
     /// to pause. The attempt then counts as interrupted, and is executed again when the run is resumed.
-    pub(super) async fn hold(&mut self, held: HeldAttempt, inbox: &mut Inbox) -> Result<Vec<Record>, RunError> {
+    pub(super) async fn hold<X, M: Mail>(
+        &mut self,
+        held: HeldAttempt<X>,
+        inbox: &mut Inbox<M>,
+    ) -> Result<Vec<Record>, RunError> {
         let HeldAttempt { ended, failure } = held;
         let EndedAttempt { delivery, token, id, result, .. } = *ended;
         let finished = result.finished;

@@ -9,6 +9,7 @@ use super::stall::StallWatch;
 use glovebox_host::llm::Steering;
 use glovebox_jail::pulse::Pulse;
 use glovebox_journal::event::{AttemptId, BranchId, Event, Record};
+use glovebox_state::run_state::RunState;
 use glovebox_state::stall::ObservedAttempt;
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -76,6 +77,16 @@ impl Stops {
                 }
                 Event::RunStalled(_) => self.all(),
                 _ => {}
+            }
+        }
+    }
+
+    /// Asks the attempts that are not needed in this state to stop: all attempts of a run that ends, and those of canceled
+    /// branches.
+    pub(super) fn stop_unneeded(&self, state: &RunState) {
+        for (id, channel) in &self.channels {
+            if state.is_ending() || state.branch(id).canceled.is_some() {
+                channel.stop.notify_one();
             }
         }
     }

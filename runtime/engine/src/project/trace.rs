@@ -310,7 +310,7 @@ pub(super) fn lines<'a>(
         Event::RecoveryDecided(decided) => vec![output(&decided.attempt.task, &decided.outcome, before, context)],
         Event::GateUnmet(_) | Event::BranchCanceled(_) | Event::ParallelExpired(_) => Vec::new(),
         Event::ChildObserved(_) | Event::StatusIngested(_) => Vec::new(),
-        Event::RunPaused(_) | Event::RunCanceled(_) | Event::RunStalled(_) => Vec::new(),
+        Event::RunPaused(_) | Event::RunCanceled(_) | Event::RunStalled(_) | Event::RunTakenOver(_) => Vec::new(),
         Event::CycleBroken(_) | Event::BranchExited(_) => Vec::new(),
     };
     let branch_id = record.event.branch().filter(|id| **id != *MAIN);

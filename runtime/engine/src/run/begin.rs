@@ -5,12 +5,11 @@
 
 use super::missing;
 use super::reuse::EarlierRun;
-use super::session::{Stores, stores};
 use super::{HOLDOUTS_DIR, HoldoutError, RunDir, Session};
 use crate::driver::{Driver, Follow, RunError};
 use crate::edge_check::EdgeCheck;
 use crate::holdouts;
-use glovebox_journal::blobs::DirBlobs;
+use crate::stores::{self, Embedded, OpenStores, Stores};
 use glovebox_journal::event::{
     Event, Record, RunId, RunStarted, SCHEMA_VERSION, StartedModel, StartedPipeline, StartedPlan, StartedSandbox,
     StartedWorkspace,
@@ -75,11 +74,28 @@ impl Session {
         dir: RunDir,
         worker: Worker,
         plan: &Plan,
+        new: NewRun<'_>,
+        caches: impl FnOnce(&RunDir, &Base) -> Option<RunId>,
+        follower: impl FnOnce(&RunDir, &Arc<<Embedded as Stores>::Blobs>) -> Result<F, RunError>,
+    ) -> Result<(Self, F, Vec<Record>), RunError> {
+        let (stores, reserve) = stores::create(&dir, &new.run_id)?;
+        let created = Self::create_in(dir, stores, worker, plan, new, caches, follower).await;
+        created.map(|(session, follower, records)| (Self { reserve: Some(reserve), ..session }, follower, records))
+    }
+}
+
+impl<S: Stores> Session<S> {
+    /// As [`Session::create`], but in these stores, which are empty.
+    pub async fn create_in<F: Follow>(
+        dir: RunDir,
+        stores: OpenStores<S>,
+        worker: Worker,
+        plan: &Plan,
         mut new: NewRun<'_>,
         caches: impl FnOnce(&RunDir, &Base) -> Option<RunId>,
-        follower: impl FnOnce(&RunDir, &Arc<DirBlobs>) -> Result<F, RunError>,
+        follower: impl FnOnce(&RunDir, &Arc<S::Blobs>) -> Result<F, RunError>,
     ) -> Result<(Self, F, Vec<Record>), RunError> {
-        let Stores { owner, reserve, journal, blobs } = stores(&dir, &new.run_id)?;
+        let OpenStores { journal, blobs, mail, lease, held } = stores;
         let mut include = std::mem::take(&mut new.include);
         // This must come first, so that everything that is later made from the project does not contain the hold-outs.
         let holdouts = holdouts::seal(&dir, new.project, &plan.holdout_plan(), &mut include).await?;
@@ -126,10 +142,9 @@ impl Session {
         let records = driver.start(Event::RunStarted(Box::new(started))).await?;
         let clock = driver.clock;
         let (replay, pending) = driver.into_parts();
-        let (dir, left_out) = (Arc::new(dir), base.skipped);
-        let reserve = Some(reserve);
-        let session =
-            Self { dir, journal, blobs, replay, worker, pending, open_copies, left_out, clock, reserve, _owner: owner };
+        let stores = OpenStores { journal, blobs, mail, lease, held };
+        let session = Self::new(Arc::new(dir), stores, worker, replay, pending);
+        let session = Self { open_copies, left_out: base.skipped, clock, ..session };
         Ok((session, follower, records))
     }
 }

@@ -1,6 +1,7 @@
 //! The budget of a run, which its attempts share: the limits of the run and of nodes, minus the spend in the journal.
 
 use super::Run;
+use crate::stores::Stores;
 use glovebox_host::budget::{Budget, SpendingLimit};
 use glovebox_pipeline::ir::Pipeline;
 use glovebox_record::NodeId;
@@ -8,7 +9,7 @@ use glovebox_record::spend::SpendBounds;
 use glovebox_state::run_state::RunState;
 use std::collections::BTreeMap;
 
-impl Run {
+impl<S: Stores> Run<S> {
     pub(super) fn budget(&self) -> Budget {
         let (plan, state) = (&self.executor.plan, self.session.state());
         Budget::new(plan.models.price, run_limit(plan.bounds.spend_max, state), node_limits(&plan.pipeline, state))

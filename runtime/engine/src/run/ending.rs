@@ -6,13 +6,14 @@
 
 use super::{Run, RunError, project_error};
 use crate::reserve;
+use crate::stores::Stores;
 use glovebox_journal::event::{Record, whole_milliseconds};
 use glovebox_journal::ports::PortError;
 use glovebox_record::{Failure, FailureClass, FailureCode};
 use std::error::Error;
 use std::io::{self, ErrorKind};
 
-impl Run {
+impl<S: Stores> Run<S> {
     /// Completes the files of a run that has stopped, and returns the records that this added. `driven` is the result of
     /// driving it.
     pub(super) async fn complete(&mut self, driven: &Result<(), RunError>) -> Result<Vec<Record>, RunError> {
@@ -48,7 +49,7 @@ fn writes_final_file(error: &RunError) -> bool {
         RunError::Port(PortError::Unavailable(_)) => true,
         RunError::Execute { .. } | RunError::Project(_) | RunError::Workspace(_) | RunError::NothingReady(_) => true,
         RunError::Port(_) | RunError::Holdouts(_) | RunError::Ended { .. } | RunError::Canceled { .. } => false,
-        RunError::LimitReached(_) | RunError::NotStarted => false,
+        RunError::LimitReached(_) | RunError::NotStarted | RunError::TakenOver { .. } => false,
     }
 }
 

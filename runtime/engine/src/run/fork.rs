@@ -5,9 +5,9 @@
 //! only read.
 
 use super::restore::{BASE_BYTES_MAX, in_folder};
-use super::session::{Stores, stores};
 use super::{HOLDOUTS_DIR, RunDir, WORKSPACE_DIR};
 use crate::driver::RunError;
+use crate::stores::{self, OpenStores};
 use glovebox_journal::blobs::DirBlobs;
 use glovebox_journal::event::{BranchId, Digest, Event, ForkedFrom, NodeId, Record, RunId};
 use glovebox_journal::ports::{BlobStore, PortError, RunLog};
@@ -141,7 +141,7 @@ pub async fn fork(
     context: BTreeMap<String, String>,
 ) -> Result<(), RunError> {
     let kept: Vec<&Record> = source.records.iter().filter(|record| record.seq < point.seq).collect();
-    let Stores { owner: _owner, reserve: _reserve, journal, blobs } = stores(dir, run)?;
+    let (OpenStores { journal, blobs, held: _held, .. }, _reserve) = stores::create(dir, run)?;
     if source.dir.join(HOLDOUTS_DIR).is_dir() {
         let copied = branch_folder::copy(&source.dir.join(HOLDOUTS_DIR), &dir.path.join(HOLDOUTS_DIR));
         copied.map_err(|error| RunError::Workspace(Box::new(error)))?;

@@ -5,7 +5,6 @@
 
 use super::RunDir;
 use crate::driver::RunError;
-use glovebox_journal::blobs::DirBlobs;
 use glovebox_journal::event::Repaired;
 use glovebox_journal::ports::{BlobStore, PortError};
 use glovebox_record::Digest;
@@ -21,14 +20,14 @@ use std::path::Path;
 pub(super) const BASE_BYTES_MAX: u64 = 1 << 30;
 
 /// Reads the list of files with which the workspace began, named by the run's first record.
-pub(super) fn base(blobs: &DirBlobs, state: &RunState) -> Result<Base, RunError> {
+pub(super) fn base(blobs: &impl BlobStore, state: &RunState) -> Result<Base, RunError> {
     let Some(started) = &state.run else { return Err(RunError::NotStarted) };
     let bytes = blobs.read_all(&started.workspace.base_digest, BASE_BYTES_MAX)?;
     serde_json::from_slice(&bytes).map_err(|error| RunError::Workspace(Box::new(error)))
 }
 
 /// Compares the workspace with the journal, and repairs it. Content that no longer exists anywhere is [`PortError::Corrupt`].
-pub(super) fn restore(dir: &RunDir, blobs: &DirBlobs, state: &RunState) -> Result<Option<Repaired>, RunError> {
+pub(super) fn restore(dir: &RunDir, blobs: &impl BlobStore, state: &RunState) -> Result<Option<Repaired>, RunError> {
     let base = base(blobs, state)?;
     let Some(started) = &state.run else { return Err(RunError::NotStarted) };
     let project = Path::new(&started.workspace.source_dir);

@@ -1,30 +1,30 @@
 //! The stores of a run under its lock, and the driver that uses them.
 //!
-//! A [`Session`] holds the run's lock, so no other process drives the run. Creating a session appends the journal's first
+//! A [`Session`] holds the run's lease, so no other process drives the run. Creating a session appends the journal's first
 //! record after everything that the record names is stored. Opening one reads the journal, a few records at a time, and keeps
 //! only the resulting state. The workspace is the copy of the project and the changes of finished stages. On resume the
 //! changes are applied again, since a crash may have interrupted this.
 
 use super::branches;
 use super::restore::{CacheRemoval, restore};
-use super::workspace::keep_replaced;
-use super::{OWNER_FILE, OpenCopy, RunDir, VisitPoint, apply_changes};
+use super::workspace::{WorkspaceFollower, keep_replaced};
+use super::{OpenCopy, RunDir, VisitPoint, apply_changes};
 use crate::assignment::{Assignment, AttemptResult};
 use crate::clock::{self, RunClock};
 use crate::disk::DiskGauge;
 use crate::driver::{Driver, Fault, Follow, RunError};
 use crate::edge_check::EdgeCheck;
-use crate::inbox::{Inbox, forget_requests};
+use crate::executors::{Executors, Here};
+use crate::inbox::{Inbox, Mail, forget_requests};
 use crate::liveness::LivenessStream;
 use crate::merge_check::MergeCheck;
 use crate::reserve::Reserve;
-use crate::run_dir::branch_workspace;
-use glovebox_journal::blobs::DirBlobs;
+use crate::stores::{self, Embedded, OpenStores, Stores};
 use glovebox_journal::event::{
-    BranchId, CacheFilled, Digest, Event, Record, Repaired, Replanned, RunCanceled, RunId, RunResumed, Verdict,
+    CacheFilled, Digest, DriverId, Event, Record, Repaired, Replanned, RunCanceled, RunId, RunResumed, Verdict,
     WentBack,
 };
-use glovebox_journal::ports::{BlobStore, RunLog, Signals};
+use glovebox_journal::ports::{BlobStore, Leases, RunLog, Signals};
 use glovebox_journal::queue::Queue;
 use glovebox_journal::rewind::{self, Fold};
 use glovebox_journal::sqlite::{Owner, SqliteLog, Tip, VerifiedJournal};
@@ -46,14 +46,17 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
+/// Maximum number of bytes that are copied to this machine to restore the workspace.
+const FETCH_BYTES_MAX: u64 = 8 << 30;
+
 /// A run that this process may drive.
-pub struct Session {
+pub struct Session<S: Stores = Embedded> {
     /// The run directory, which attempts share.
     pub dir: Arc<RunDir>,
     /// The journal of the run.
-    pub journal: SqliteLog,
+    pub journal: S::Log,
     /// The blobs of the run.
-    pub blobs: Arc<DirBlobs>,
+    pub blobs: Arc<S::Blobs>,
     /// The state of the run so far: the only fold of its journal.
     pub replay: Replay,
     /// Copies of hold-outs in the initial workspace, if the pipeline allows them. Set by [`Session::create`].
@@ -62,12 +65,19 @@ pub struct Session {
     pub left_out: Vec<SkippedEntry>,
     pub(super) worker: Worker,
     pub(super) pending: PendingDecisions,
+    /// The last events of the journal as it was read, for a takeover.
+    pub(super) last: LastEvents,
+    /// The id of the takeover by this process. `None` if it started or resumed the run.
+    pub(super) takeover: Option<DriverId>,
     /// The clock of all drivers of this session.
     pub(super) clock: RunClock,
     /// The space for the end of the run. `None` if this process does not drive the run.
     pub(super) reserve: Option<Reserve>,
+    /// The messages to the run, until it is driven.
+    pub(super) mail: Option<S::Mail>,
+    pub(super) lease: S::Lease,
     // Dropped last: no other process may open the stores above before they are closed.
-    pub(super) _owner: Owner,
+    pub(super) held: <S::Lease as Leases>::Held,
 }
 
 /// The changes that a resume makes. The default changes nothing, and continues a failed run at the node that failed.
@@ -132,14 +142,19 @@ impl Replan {
 }
 
 /// The inputs of driving a run, in addition to its plan.
-#[derive(Default)]
-pub struct DriveLimits<'a> {
+pub struct DriveLimits<'a, M = ()> {
     /// Answers, steering messages and requests to pause from other processes.
-    pub inbox: Inbox,
+    pub inbox: Inbox<M>,
     /// The disk gauge: no stage begins while the run directory is larger than it allows. `None` if disk space has no limit.
     pub disk: Option<&'a DiskGauge>,
     /// The stream of the attempts' signs of life. `None` if nobody gets it.
     pub liveness: Option<&'a LivenessStream<'a>>,
+}
+
+impl Default for DriveLimits<'_> {
+    fn default() -> Self {
+        Self { inbox: Inbox::default(), disk: None, liveness: None }
+    }
 }
 
 /// A run that this process may drive after it has read the journal.
@@ -147,14 +162,16 @@ pub struct ReadProblem {
     /// The run directory.
     pub dir: Arc<RunDir>,
     /// The blobs of the run.
-    pub blobs: Arc<DirBlobs>,
+    pub blobs: Arc<<Embedded as Stores>::Blobs>,
     /// False if the run has gone back to before a visit, or may have done so. Then folds skip records, and all records
     /// must be kept.
     pub is_linear: bool,
     journal: SqliteLog,
     worker: Worker,
+    mail: <Embedded as Stores>::Mail,
+    lease: <Embedded as Stores>::Lease,
     // Dropped last, as in a session.
-    owner: Owner,
+    held: <<Embedded as Stores>::Lease as Leases>::Held,
 }
 
 impl ReadProblem {
@@ -201,36 +218,22 @@ impl ReadProblem {
     }
 
     fn session<F>(self, fold: JournalFold<'_, F>, queue: Queue) -> Result<Session, RunError> {
-        let Self { dir, blobs, journal, worker, owner, .. } = self;
-        let (replay, pending) = (fold.replay, fold.last.pending());
-        replay.state.run.as_ref().ok_or(RunError::NotStarted)?;
+        let Self { dir, blobs, journal, worker, mail, lease, held, .. } = self;
         journal.begin_queue(queue);
-        Ok(Session {
-            dir,
-            journal,
-            blobs,
-            replay,
-            open_copies: Vec::new(),
-            left_out: Vec::new(),
-            worker,
-            pending,
-            clock: RunClock::start(),
-            reserve: None,
-            _owner: owner,
-        })
+        Session::from_fold(dir, OpenStores { journal, blobs, mail, lease, held }, worker, fold)
     }
 }
 
 /// Folds a journal while it is read. Keeps the state of the run and the last events, whose follow-up decisions may be missing. Each
 /// record is also passed to the follower.
-struct JournalFold<'a, F> {
+pub(super) struct JournalFold<'a, F> {
     replay: Replay,
     last: LastEvents,
-    follower: &'a mut F,
+    pub(super) follower: &'a mut F,
 }
 
 impl<'a, F: Follow> JournalFold<'a, F> {
-    fn new(follower: &'a mut F) -> Self {
+    pub(super) fn new(follower: &'a mut F) -> Self {
         Self { replay: Replay::default(), last: LastEvents::default(), follower }
     }
 
@@ -256,15 +259,57 @@ impl<F: Follow> Fold for JournalFold<'_, F> {
 impl Session {
     /// Opens a run that was started before and takes its lock. The journal is read afterwards, with [`ReadProblem::read`].
     pub fn open(dir: RunDir, worker: Worker, verified: &VerifiedJournal) -> Result<ReadProblem, RunError> {
-        if verified.run_id().is_none() {
-            return Err(RunError::NotStarted);
-        }
-        let owner = Owner::acquire(&dir.path.join(OWNER_FILE))?;
+        let run = verified.run_id().ok_or(RunError::NotStarted)?;
+        let lease = stores::lease(&dir);
+        let held = Owner::acquire(&lease.0)?;
         forget_requests(&dir.dir);
         let (journal, has_grown) = SqliteLog::reopen(&dir.path.join(JOURNAL_FILE), dir.key.clone(), verified)?;
         let is_linear = !has_grown && rewind::rewind_count(&verified.records) == 0;
         let blobs = Arc::new(journal.blobs(&dir.dir)?);
-        Ok(ReadProblem { dir: Arc::new(dir), blobs, is_linear, journal, worker, owner })
+        let mail = stores::mail(&dir, run)?;
+        Ok(ReadProblem { dir: Arc::new(dir), blobs, is_linear, journal, worker, mail, lease, held })
+    }
+}
+
+impl<S: Stores> Session<S> {
+    pub(super) fn from_fold<F>(
+        dir: Arc<RunDir>,
+        stores: OpenStores<S>,
+        worker: Worker,
+        fold: JournalFold<'_, F>,
+    ) -> Result<Self, RunError> {
+        let (replay, last) = (fold.replay, fold.last);
+        replay.state.run.as_ref().ok_or(RunError::NotStarted)?;
+        let pending = last.clone().pending();
+        Ok(Self { last, ..Self::new(dir, stores, worker, replay, pending) })
+    }
+
+    /// Creates the session of a run with this state.
+    pub(super) fn new(
+        dir: Arc<RunDir>,
+        stores: OpenStores<S>,
+        worker: Worker,
+        replay: Replay,
+        pending: PendingDecisions,
+    ) -> Self {
+        let OpenStores { journal, blobs, mail, lease, held } = stores;
+        Self {
+            dir,
+            journal,
+            blobs,
+            replay,
+            open_copies: Vec::new(),
+            left_out: Vec::new(),
+            worker,
+            pending,
+            last: LastEvents::default(),
+            takeover: None,
+            clock: RunClock::start(),
+            reserve: None,
+            mail: Some(mail),
+            lease,
+            held,
+        }
     }
 
     /// Takes the run over: restores the workspace to the state in the journal, abandons an attempt that was interrupted
@@ -288,7 +333,7 @@ impl Session {
         }
         self.reserve = Some(Reserve::keep(&self.dir).map_err(|error| RunError::Project(Box::new(error)))?);
         self.blobs.sweep()?;
-        self.journal.lengthen(&self.dir.dir)?;
+        S::lengthen(&self.journal, &self.dir.dir)?;
         let goes_back = past.is_some();
         past.into_iter().for_each(|past| self.replay.go_back(past));
         let clock_went_back = self.replay.state.at.is_some_and(clock::is_behind);
@@ -301,11 +346,11 @@ impl Session {
         let resumed = RunResumed { repaired, caches_removed, clock_went_back, ..resumed };
         let (run, replay, pending) = self.position();
         // A pending fan-in merges changes, so the workspace must be updated too.
-        let follower = WorkspaceFollower { dir: &self.dir, blobs: &self.blobs, next: follower, is_stopped: false };
+        let follower = WorkspaceFollower { dir: &self.dir, blobs: &*self.blobs, next: follower, is_stopped: false };
         let mut driver = Driver {
             clock: self.clock,
             replay,
-            merge_check: Some(MergeCheck(&self.blobs)),
+            merge_check: Some(MergeCheck(&*self.blobs)),
             edge_check: Some(EdgeCheck(&self.worker.policies)),
             ..Driver::new(run, pipeline, &self.journal, &(), self.worker.name.clone(), follower)
         };
@@ -315,14 +360,16 @@ impl Session {
     }
 
     /// Restores the workspace to the state in the journal. Returns what differed from it.
-    async fn restore_workspace(&self) -> Result<Option<Repaired>, RunError> {
+    pub(super) async fn restore_workspace(&self) -> Result<Option<Repaired>, RunError> {
         let (workspace, changes) = (self.dir.workspace(), &self.replay.state.main().changes);
         // A process may have been killed between a commit and the application of its changes. Files are stored durably before
         // they are overwritten.
-        keep_replaced(&workspace, &self.blobs, changes.values())?;
+        keep_replaced(&workspace, &*self.blobs, changes.values())?;
         self.journal.append(&self.run_id(), &[], Timestamp::now(), &[]).await?;
-        apply_changes(&workspace, &self.blobs, changes.values())?;
-        restore(&self.dir, &self.blobs, &self.replay.state)
+        let digests: Vec<Digest> = changes.values().filter_map(|change| change.digest).collect();
+        self.blobs.fetch(&digests, FETCH_BYTES_MAX).await?;
+        apply_changes(&workspace, &*self.blobs, changes.values())?;
+        restore(&self.dir, &*self.blobs, &self.replay.state)
     }
 
     /// Ends the run for good. An attempt that was interrupted is abandoned, and the changes of all others are applied to the
@@ -333,22 +380,22 @@ impl Session {
         canceled: RunCanceled,
         follower: &mut impl Follow,
     ) -> Result<(), RunError> {
-        self.journal.lengthen(&self.dir.dir)?;
+        S::lengthen(&self.journal, &self.dir.dir)?;
         let (workspace, changes) = (self.dir.workspace(), &self.replay.state.main().changes);
-        keep_replaced(&workspace, &self.blobs, changes.values())?;
+        keep_replaced(&workspace, &*self.blobs, changes.values())?;
         let (run, replay, pending) = self.position();
         let mut driver = Driver {
             clock: self.clock,
             replay,
             pending,
-            merge_check: Some(MergeCheck(&self.blobs)),
+            merge_check: Some(MergeCheck(&*self.blobs)),
             edge_check: Some(EdgeCheck(&self.worker.policies)),
             ..Driver::new(run, pipeline, &self.journal, &(), self.worker.name.clone(), follower)
         };
         let ended = driver.cancel_idle(canceled).await;
         (self.replay, self.pending) = driver.into_parts();
         ended?;
-        apply_changes(&workspace, &self.blobs, self.replay.state.main().changes.values())
+        apply_changes(&workspace, &*self.blobs, self.replay.state.main().changes.values())
     }
 
     /// Appends the end of a run that cannot continue. A resume continues where it stopped.
@@ -434,7 +481,7 @@ impl Session {
             clock: self.clock,
             replay,
             pending,
-            merge_check: Some(MergeCheck(&self.blobs)),
+            merge_check: Some(MergeCheck(&*self.blobs)),
             edge_check: Some(EdgeCheck(&self.worker.policies)),
             ..Driver::new(run, pipeline, &self.journal, &(), self.worker.name.clone(), follower)
         };
@@ -443,51 +490,69 @@ impl Session {
         noted
     }
 
-    /// Drives the run to its end with its plan; see [`Driver::drive`]. After each append the workspace is updated first, then
-    /// `follower` is called.
-    pub async fn drive<S, E>(
+    /// Drives the run to its end with its plan, and makes the attempts in this process; see [`Driver::drive`].
+    pub async fn drive<G, E, M>(
         &mut self,
         plan: &Plan,
-        signals: &S,
-        limits: DriveLimits<'_>,
+        signals: &G,
+        limits: DriveLimits<'_, M>,
         follower: &mut impl Follow,
         execute: E,
     ) -> Result<(), RunError>
     where
-        S: Signals,
+        G: Signals,
         E: AsyncFn(Assignment) -> Result<AttemptResult, Fault>,
+        M: Mail,
     {
         let (workspace, blobs) = (self.dir.workspace(), Arc::clone(&self.blobs));
-        let (run, replay, pending) = self.position();
-        let follower = WorkspaceFollower { dir: &self.dir, blobs: &self.blobs, next: follower, is_stopped: false };
-        let mut driver = Driver {
-            clock: self.clock,
-            replay,
-            pending,
-            inbox: limits.inbox,
-            disk: limits.disk,
-            liveness: limits.liveness,
-            no_change: plan.checks.no_change.as_ref(),
-            parallel_max: plan.bounds.parallel_max,
-            merge_check: Some(MergeCheck(&self.blobs)),
-            edge_check: Some(EdgeCheck(&self.worker.policies)),
-            ..Driver::new(run, &plan.pipeline, &self.journal, signals, self.worker.name.clone(), follower)
-        };
         // Files that a commit replaces in the workspace are stored durably with it, and so are files that a later merge at a
         // fan-in may replace.
         let execute = async |assignment: Assignment| {
             let result = execute(assignment).await?;
             let AttemptResult { finished, .. } = &result;
-            keep_replaced(&workspace, &blobs, finished.files.changes.iter().chain(finished.proposed()))?;
+            keep_replaced(&workspace, &*blobs, finished.files.changes.iter().chain(finished.proposed()))?;
+            blobs.flush().await?;
             Ok(result)
         };
-        let driven = driver.drive(execute).await;
+        self.drive_on(plan, signals, limits, follower, &Here(&execute)).await
+    }
+
+    /// As [`Session::drive`], but the attempts are made by `executors`. After each append the workspace is updated first, then
+    /// `follower` is called. Ends with an error if the lease of the run is lost.
+    pub async fn drive_on<G: Signals, X: Executors, M: Mail>(
+        &mut self,
+        plan: &Plan,
+        signals: &G,
+        limits: DriveLimits<'_, M>,
+        follower: &mut impl Follow,
+        executors: &X,
+    ) -> Result<(), RunError> {
+        let (run, replay, pending) = self.position();
+        let follower = WorkspaceFollower { dir: &self.dir, blobs: &*self.blobs, next: follower, is_stopped: false };
+        let mut driver = Driver {
+            clock: self.clock,
+            replay,
+            pending,
+            disk: limits.disk,
+            liveness: limits.liveness,
+            no_change: plan.checks.no_change.as_ref(),
+            parallel_max: plan.bounds.parallel_max,
+            takeover: self.takeover.clone(),
+            merge_check: Some(MergeCheck(&*self.blobs)),
+            edge_check: Some(EdgeCheck(&self.worker.policies)),
+            ..Driver::new(run, &plan.pipeline, &self.journal, signals, self.worker.name.clone(), follower)
+        };
+        let driven = tokio::select! {
+            biased;
+            driven = driver.drive_on(executors, limits.inbox) => driven,
+            lost = self.lease.keep(&self.held) => Err(lost.into()),
+        };
         (self.replay, self.pending) = driver.into_parts();
         driven
     }
 
     /// Takes the values with which a driver continues. The driver returns them at its end.
-    fn position(&mut self) -> (RunId, Replay, PendingDecisions) {
+    pub(super) fn position(&mut self) -> (RunId, Replay, PendingDecisions) {
         (self.run_id(), std::mem::take(&mut self.replay), std::mem::take(&mut self.pending))
     }
 
@@ -509,63 +574,5 @@ impl Session {
     /// Returns how the run ended. `None` if it has not ended.
     pub fn verdict(&self) -> Option<Verdict> {
         self.replay.state.verdict.as_ref().map(|ended| ended.status)
-    }
-}
-
-/// The new stores of a run.
-pub(super) struct Stores {
-    pub(super) journal: SqliteLog,
-    pub(super) blobs: Arc<DirBlobs>,
-    pub(super) reserve: Reserve,
-    // Dropped last, as in a session.
-    pub(super) owner: Owner,
-}
-
-/// Creates the stores of a run. The lock comes first, because no store of a run may be opened for writing without it.
-pub(super) fn stores(dir: &RunDir, run: &RunId) -> Result<Stores, RunError> {
-    let owner = Owner::acquire(&dir.path.join(OWNER_FILE))?;
-    SqliteLog::create_in(&dir.dir)?;
-    let journal = SqliteLog::open_signed(&dir.path.join(JOURNAL_FILE), run.clone(), dir.key.clone())?;
-    let blobs = Arc::new(journal.blobs(&dir.dir)?);
-    journal.lengthen(&dir.dir)?;
-    let reserve = Reserve::keep(dir).map_err(|error| RunError::Project(Box::new(error)))?;
-    Ok(Stores { journal, blobs, reserve, owner })
-}
-
-/// Updates the workspace with the records of an append, before `next` is called.
-struct WorkspaceFollower<'a, F> {
-    dir: &'a RunDir,
-    blobs: &'a DirBlobs,
-    next: &'a mut F,
-    /// True after a request to stop. A resume continues with the branches that end then.
-    is_stopped: bool,
-}
-
-impl<F: Follow> Follow for WorkspaceFollower<'_, F> {
-    fn record(&mut self, record: &Record, replay: &Replay) {
-        self.is_stopped = replay.state.canceled.is_some() && replay.state.stopped.is_some();
-        self.next.record(record, replay);
-    }
-
-    fn appended(&mut self, records: &[Record]) -> Result<(), Fault> {
-        records.iter().try_for_each(|record| self.apply(record))?;
-        self.next.appended(records)
-    }
-}
-
-impl<F> WorkspaceFollower<'_, F> {
-    fn apply(&self, record: &Record) -> Result<(), Fault> {
-        if let Event::BranchFinished(finished) = &record.event
-            && !self.is_stopped
-        {
-            branches::remove_files(self.dir, &finished.branch);
-        }
-        let Some((branch, changes)) = record.event.committed() else { return Ok(()) };
-        let workspace = branch_workspace(branch);
-        // A branch without a workspace folder creates it when one of its stages needs it.
-        if *branch == BranchId::main() || self.dir.dir.symlink_metadata(&workspace).is_ok() {
-            apply_changes(&self.dir.path.join(workspace), self.blobs, changes.iter())?;
-        }
-        Ok(())
     }
 }

@@ -37,11 +37,11 @@ impl Follow for Counter {
     }
 }
 
-fn pipeline() -> Pipeline {
+pub(crate) fn pipeline() -> Pipeline {
     check(Source::new(GRAPH), &Inputs::default()).pipeline.unwrap()
 }
 
-fn started() -> Event {
+pub(crate) fn started() -> Event {
     let digest = glovebox_journal::event::Digest::ZERO;
     let started = serde_json::json!({
         "schema_version": 1, "engine_version": "0.1.0", "run_id": "run", "generation": 0, "pipeline_name": "g", "goal": "",
@@ -72,15 +72,19 @@ pub(crate) fn ended() -> Event {
     })
 }
 
-async fn succeed(assignment: Assignment) -> Result<AttemptResult, Fault> {
+pub(crate) async fn succeed(assignment: Assignment) -> Result<AttemptResult, Fault> {
     Ok(answer(&assignment.attempt).into())
 }
 
-fn driver<'a, L>(pipeline: &'a Pipeline, log: &'a L, signals: &'a LocalSignals) -> Driver<'a, L, LocalSignals> {
+pub(crate) fn driver<'a, L>(
+    pipeline: &'a Pipeline,
+    log: &'a L,
+    signals: &'a LocalSignals,
+) -> Driver<'a, L, LocalSignals> {
     Driver { parallel_max: 4, ..Driver::new(RunId::new("run"), pipeline, log, signals, "w".to_owned(), ()) }
 }
 
-fn fold(records: &[Record]) -> RunState {
+pub(crate) fn fold(records: &[Record]) -> RunState {
     resume_state(records).unwrap().0
 }
 
@@ -139,11 +143,11 @@ async fn overtake<L: Adapter>(log: &L, run: &RunId) {
 }
 
 /// Claims the open attempt as another worker, and does nothing else.
-async fn claim<L: Adapter>(log: &L, run: &RunId) {
+pub(crate) async fn claim<L: Adapter>(log: &L, run: &RunId) {
     let (state, _) = resume_state(&log.read(run, 1, usize::MAX).await.unwrap()).unwrap();
     let open = state.main().open().cloned().unwrap();
     let attempt = Attempt { task: open.task.clone(), ordinal: open.ordinal, id: "another".into() };
-    let started = Event::StageStarted(StageStarted { attempt, worker: "another".into() });
+    let started = Event::StageStarted(StageStarted { attempt, worker: "another".into(), machine: None });
     log.append(run, &[(StreamKey::from(&open.task), open.head)], Timestamp::now(), &[started]).await.unwrap();
 }
 

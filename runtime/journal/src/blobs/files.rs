@@ -12,7 +12,7 @@ use glovebox_workspace::regular_file;
 use std::collections::BTreeSet;
 use std::io::{self, Read, Write};
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 const COPY_BYTES: usize = 64 * 1024;
 /// Block size of common file systems, in bytes.
@@ -23,7 +23,7 @@ const TEMPORARY: &str = ".new-";
 /// The files of a run's blobs.
 pub(crate) struct BlobFiles {
     root: Dir,
-    written: AtomicU64,
+    written: Arc<AtomicU64>,
     waiting: Mutex<Vec<Waiting>>,
 }
 
@@ -37,12 +37,12 @@ struct Waiting {
 
 impl BlobFiles {
     pub(super) fn new(root: Dir) -> Self {
-        Self { root, written: AtomicU64::new(0), waiting: Mutex::default() }
+        Self { root, written: Arc::default(), waiting: Mutex::default() }
     }
 
-    /// Returns the disk space, in bytes, of the new files that were put into this store.
-    pub(super) fn written_bytes(&self) -> u64 {
-        self.written.load(Ordering::Relaxed)
+    /// Returns the counter of the disk space, in bytes, of the new files that were put into this store.
+    pub(super) fn written(&self) -> Arc<AtomicU64> {
+        Arc::clone(&self.written)
     }
 
     /// Opens a file without digesting it.
@@ -230,16 +230,16 @@ mod tests {
         let (place, files) = store();
         for round in 0..3 {
             put(&files, b"one");
-            assert_eq!(files.written_bytes(), BLOCK_BYTES);
+            assert_eq!(files.written().load(Ordering::Relaxed), BLOCK_BYTES);
             assert_eq!(names(&place).len(), 1, "a temporary file or the folder of the stored one");
             if round == 1 {
                 files.flush().unwrap();
             }
         }
         put(&files, &[7; 4097]);
-        assert_eq!(files.written_bytes(), 3 * BLOCK_BYTES);
+        assert_eq!(files.written().load(Ordering::Relaxed), 3 * BLOCK_BYTES);
         put(&files, b"");
-        assert_eq!(files.written_bytes(), 3 * BLOCK_BYTES, "an empty file has no block");
+        assert_eq!(files.written().load(Ordering::Relaxed), 3 * BLOCK_BYTES, "an empty file has no block");
     }
 
     #[test]

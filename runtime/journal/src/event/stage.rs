@@ -5,7 +5,7 @@
 use super::{Attempt, FailedCommand, NodeId, Recoverable, Task, time_format};
 use glovebox_record::spend::Money;
 use glovebox_record::{
-    Artifact, Ending, Failure, FailureCode, FileChange, LimitUse, LivenessTotals, Outcome, Receipt, Refusal,
+    Artifact, Ending, Failure, FailureCode, FileChange, LimitUse, LivenessTotals, MachineId, Outcome, Receipt, Refusal,
     RefusedChange, Session, SteeringDelivery, StoredOutput, StoredValue, Tokens, ToolCall, Traffic, Unmatched,
 };
 use jiff::Timestamp;
@@ -35,6 +35,9 @@ pub struct StageStarted {
     pub attempt: Attempt,
     /// The worker that claimed it.
     pub worker: String,
+    /// The machine that makes the attempt; absent if the worker itself makes it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub machine: Option<MachineId>,
 }
 
 /// The command of a verifying stage was executed once over the initial files of the run, to fill the stage's caches.
@@ -61,6 +64,9 @@ pub struct StageFinished {
     pub outcome: Outcome,
     /// How the call ended.
     pub ending: Ending,
+    /// The machine that made the attempt; absent if the worker that claimed the attempt made it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub machine: Option<MachineId>,
     /// Wall time of the call in milliseconds.
     #[serde(default)]
     pub duration_ms: u64,
@@ -282,6 +288,7 @@ impl StageFinished {
             handler: String::new(),
             outcome,
             ending: Ending::Returned,
+            machine: None,
             duration_ms: 0,
             usage: Vec::new(),
             refusals: StageRefusals::default(),

@@ -2,7 +2,7 @@
 
 use super::{
     AttemptId, BranchId, BranchStarted, Event, FileChange, QuestionAnswered, QuestionAsked, RunFinished, RunResumed,
-    RunStarted, StageFinished, StagePassed, StageReady, StageStarted, StageSteered,
+    RunStarted, RunTakenOver, StageFinished, StagePassed, StageReady, StageStarted, StageSteered,
 };
 
 impl Event {
@@ -14,6 +14,11 @@ impl Event {
     /// Returns the event if it is a resume.
     pub fn run_resumed(&self) -> Option<&RunResumed> {
         if let Self::RunResumed(resumed) = self { Some(resumed) } else { None }
+    }
+
+    /// Returns the event if another driver took the run over.
+    pub fn run_taken_over(&self) -> Option<&RunTakenOver> {
+        if let Self::RunTakenOver(taken) = self { Some(taken) } else { None }
     }
 
     /// Returns the event if it is the end of the run.

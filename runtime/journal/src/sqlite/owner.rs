@@ -6,14 +6,31 @@
 //! a run locked.
 
 use super::{guard, port_error};
-use crate::ports::PortError;
+use crate::event::RunId;
+use crate::ports::{Leases, PortError};
 use rusqlite::{Connection, OpenFlags};
-use std::path::Path;
+use std::future::pending;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 /// The lock of a run that is driven. It is released on drop.
 pub struct Owner {
     _connection: Connection,
+}
+
+/// The lock at a path as the lease of a run. The kernel keeps it as long as the process lives.
+pub struct OwnerFile(pub PathBuf);
+
+impl Leases for OwnerFile {
+    type Held = Owner;
+
+    async fn take(&self, _run: &RunId) -> Result<Owner, PortError> {
+        Owner::acquire(&self.0)
+    }
+
+    async fn keep(&self, _held: &Owner) -> PortError {
+        pending().await
+    }
 }
 
 /// Maximum time for which [`Owner::acquire`] waits. A process that drives the run holds the lock for much longer, but

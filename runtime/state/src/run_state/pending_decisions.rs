@@ -56,7 +56,7 @@ impl Fold for ResumeState {
 }
 
 /// The last event of each branch. It is updated together with a fold of the same records.
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default)]
 pub struct LastEvents(BTreeMap<BranchId, (u64, Event)>);
 
 impl LastEvents {
@@ -90,7 +90,7 @@ impl LastEvents {
 fn is_of_a_stop(state: &RunState, event: &Event) -> bool {
     match event {
         Event::RunResumed(_) | Event::RunPaused(_) | Event::CacheFilled(_) | Event::StageSteered(_) => true,
-        Event::StatusIngested(_) => true,
+        Event::StatusIngested(_) | Event::RunTakenOver(_) => true,
         Event::RunCanceled(_) | Event::RunFinished(_) | Event::RunStalled(_) => state.stopped.is_some(),
         Event::StageFinished(finished) => state.stopped.is_some() && was_cut(finished),
         // Only a run that a person canceled ends its branches step by step.

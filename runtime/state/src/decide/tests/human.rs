@@ -32,7 +32,11 @@ fn violated<'p>(pipeline: &'p Pipeline, change: &dyn Fn(&mut StageFinished)) -> 
     run.append(vec![Event::RunStarted(Box::new(started(pipeline, 20, None)))]);
     let open = run.state.main().open().cloned().unwrap();
     let mut last = finished(&open, Outcome::new(Status::Success));
-    run.append(vec![Event::StageStarted(StageStarted { attempt: last.attempt.clone(), worker: "w".into() })]);
+    run.append(vec![Event::StageStarted(StageStarted {
+        attempt: last.attempt.clone(),
+        worker: "w".into(),
+        machine: None,
+    })]);
     violate(&mut last, 1);
     change(&mut last);
     run.append(vec![Event::StageFinished(Box::new(last))]);

@@ -12,7 +12,7 @@ use crate::run_state::{OpenTask, RunState};
 use crate::simulation::{Simulation, finished, pipeline, started};
 use glovebox_journal::event::{
     AnsweredBy, BranchId, ChangeOp, Event, FileChange, ProposedWrite, QuestionAnswered, QuestionAsked, Recoverable,
-    RecoveryAction, RunCanceled, StageFinished, StageStarted, Work,
+    RecoveryAction, RunCanceled, RunTakenOver, StageFinished, StageStarted, Work,
 };
 use glovebox_pipeline::ir::Pipeline;
 use glovebox_record::path::ScopePath;
@@ -97,7 +97,8 @@ fn live(pipeline: &Pipeline, world: World) -> Simulation<'_> {
             kills -= 1;
             // The process dies during its last append, of which any number of records may be on disk.
             let kept = appended + (order / 4096) as usize % (run.records.len() - appended + 1);
-            run = resumed(pipeline, &run.records[..kept]);
+            let next = if order >> 40 & 1 == 0 { resumed } else { taken_over };
+            run = next(pipeline, &run.records[..kept]);
         }
     }
     panic!("the run did not end: {:?}", run.records.last());
@@ -120,7 +121,7 @@ fn step(run: &mut Simulation<'_>, world: World, order: u64) {
         run.append(vec![Event::StageFinished(Box::new(ended))]);
     } else if let Some(open) = waiting.get(chosen - begun.len()) {
         let attempt = finished(open, Outcome::new(Status::Success)).attempt;
-        run.append(vec![Event::StageStarted(StageStarted { attempt, worker: "w".into() })]);
+        run.append(vec![Event::StageStarted(StageStarted { attempt, worker: "w".into(), machine: None })]);
     } else {
         let asked = &asked[chosen - begun.len() - waiting.len()];
         let pick = chance((world.answers, &asked.question, asked.visit)) as usize % asked.choices.len();
@@ -155,6 +156,19 @@ fn resumed<'p>(pipeline: &'p Pipeline, prefix: &[glovebox_journal::event::Record
     assert_eq!(run.records, other.records, "the same journal, another next step");
     if run.state.verdict.is_none() {
         run.append(vec![Event::RunResumed(Box::default())]);
+    }
+    run
+}
+
+/// Takes the run over by another driver. Nothing changes but the head and the driver of the run: attempts stay in progress.
+fn taken_over<'p>(pipeline: &'p Pipeline, prefix: &[glovebox_journal::event::Record]) -> Simulation<'p> {
+    let mut run = Simulation::from_prefix(pipeline, prefix);
+    if run.state.verdict.is_none() {
+        let before = run.state.clone();
+        let taken = RunTakenOver { machine: "m".into(), driver: "d".into(), previous: None };
+        run.append(vec![Event::RunTakenOver(Box::new(taken))]);
+        let (seq, head, driver) = (run.state.seq, run.state.head, run.state.driver.clone());
+        assert_eq!(run.state, RunState { seq, head, driver, ..before });
     }
     run
 }
@@ -251,7 +265,8 @@ proptest! {
         prop_assert_eq!(run.verdict(), "fail run/canceled: canceled by the operator");
         let kinds: Vec<&str> = run.records[canceled + 1..].iter().map(|record| record.event.kind()).collect();
         let is_end = |kind: &&str| {
-            matches!(*kind, "stage.finished" | "run.resumed" | "branch.exited" | "branch.finished" | "run.finished")
+            matches!(*kind, "stage.finished" | "branch.exited" | "branch.finished" | "run.finished")
+                || matches!(*kind, "run.resumed" | "run.taken_over")
         };
         prop_assert!(kinds.iter().all(is_end), "{kinds:?}");
     }

@@ -229,7 +229,11 @@ fn a_canceled_run_names_no_branch_that_failed() {
     run.append(vec![Event::RunStarted(Box::new(started(&pipeline, 30, None)))]);
     let open = run.state.branches.values().find_map(|branch| branch.open()).cloned().unwrap();
     let last = attempt(&open, "");
-    run.append(vec![Event::StageStarted(StageStarted { attempt: last.attempt.clone(), worker: "w".into() })]);
+    run.append(vec![Event::StageStarted(StageStarted {
+        attempt: last.attempt.clone(),
+        worker: "w".into(),
+        machine: None,
+    })]);
     run.append(vec![Event::RunCanceled(RunCanceled { by: "ada".into() })]);
     run.append(vec![Event::StageFinished(Box::new(last))]);
     assert_eq!((summary(&run).proof.failed_branches.len(), summary(&run).end.exit), (0, ExitClass::Interrupted));
