@@ -6,7 +6,7 @@
 use super::claim::ClaimedAttempt;
 use super::heartbeat::Heartbeats;
 use super::{Driver, Fault, Follow, LEASE_MS, RunError, Stops};
-use crate::assignment::{Assignment, AttemptResult};
+use crate::assignment::AttemptResult;
 use crate::clock::RunClock;
 use crate::executors::{Executors, MadeAttempt, Seat};
 use glovebox_journal::event::{Attempt, AttemptId, BranchId, Ending, Event, StageFinished};
