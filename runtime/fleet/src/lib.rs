@@ -6,8 +6,7 @@
 //! with the protocol of S3. [`init`] creates the stream and checks the settings of servers.
 //!
 //! The crate holds adapters of the ports of `glovebox-journal` and decides nothing about a run. It is the only one that
-//! names `async-nats` and `object_store`. The `glovebox` package has it behind its feature `fleet`, which is off by
-//! default, so the default program contains nothing of it.
+//! names `async-nats` and `object_store`. No command uses it yet, so the program contains nothing of it.
 
 #![forbid(unsafe_code)]
 #![cfg_attr(not(test), deny(clippy::disallowed_methods))]

@@ -17,6 +17,7 @@ fn fact(handler: &str, code: &str, reason: &str) -> StageFinished {
     let updates = json!({ "tool.output": SECRET, "ok": false, "n": 3, "list": [SECRET], "expected 42": true });
     StageFinished {
         attempt: Attempt { task: glovebox_state::simulation::task("n"), ordinal: 1, id: "A".into() },
+        machine: None,
         handler: handler.to_owned(),
         outcome: Outcome {
             preferred_label: Some(SECRET.to_owned()),
