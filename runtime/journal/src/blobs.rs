@@ -268,7 +268,7 @@ mod tests {
         {
             let path = dir.path().join("file");
             std::fs::write(&path, bytes).unwrap();
-            blobs.keep(&mut std::fs::File::open(&path).unwrap()).unwrap();
+            blobs.keep(&mut File::open(&path).unwrap()).unwrap();
             assert_eq!(blobs.read_all(&Digest::hash(bytes), bytes.len() as u64).unwrap(), bytes);
             assert_eq!(blobs.written().load(Ordering::Relaxed), written);
         }

@@ -26,6 +26,7 @@ fn fact(handler: &str, code: &str, reason: &str) -> StageFinished {
             ..Outcome::failed(failure)
         },
         ending: Ending::Returned,
+        machine: None,
         duration_ms: 0,
         usage: vec![LimitUse { name: glovebox_record::LimitName::WallMs, used: Some(42), limit: 5 }],
         refusals: StageRefusals::default(),
