@@ -258,9 +258,7 @@ mod tests {
             check("0.1.0", version, &format!("`version` is `{version}`"));
         }
         check("'c'", "'go'", "unknown variant `go`");
-        check("'handler'", "'rules'", "rules can be written in Rust only");
-        check("'handler'", "'tool-provider'", "a template of a tool provider in Rust only");
-        check("'handler'", "'policy'", "a policy can be written in Rust only");
+        check("'handler'", "'planner'", "unknown variant `planner`");
         check("['clang']", "[]", "`build.command` is empty");
         check("build/core.wasm", "/etc/passwd", "the path is absolute");
         check("lang", "licence = 'MIT'\nlang", "unknown field `licence`");
