@@ -38,6 +38,9 @@ pub(crate) struct Under<L> {
 
 /// An adapter that can be created with an empty journal.
 pub(crate) trait Adapter: RunLog + ClaimQueue + Sized + 'static {
+    /// Time that a driver has before it is killed, in milliseconds at most. An adapter with a server needs longer for an append.
+    const LIFE_MS: u64 = 8;
+
     fn empty() -> impl Future<Output = Under<Self>>;
 
     /// Returns false and says so if the adapter's service is not on this machine.
@@ -61,6 +64,8 @@ impl Adapter for SqliteLog {
 }
 
 impl Adapter for NatsLog {
+    const LIFE_MS: u64 = 160;
+
     async fn empty() -> Under<Self> {
         let servers = NatsServers::start(1, "");
         let fleet = Fleet::connect(&FleetAddress::new(servers.addresses())).await.unwrap();
