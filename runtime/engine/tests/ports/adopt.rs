@@ -258,7 +258,7 @@ async fn survive<L: Adapter>(log: &L, pipeline: &Pipeline, machines: &Machines, 
         let mut driven: Stale<'_> = Box::pin(driver.drive_on(machines, Inbox::default()));
         tokio::select! {
             driven = &mut driven => driven.unwrap(),
-            () = tokio::time::sleep(Duration::from_millis(dice(3) % L::LIFE_MS)) => if dice(4) % 2 == 0 {
+            () = tokio::time::sleep(Duration::from_millis(dice(3) % 8)) => if dice(4) % 2 == 0 {
                 // The driver was suspended, not killed. It goes on after it was replaced.
                 let (mut next, last) = successor(pipeline, log, &signals, "next").await;
                 match next.take_over(last).await {
