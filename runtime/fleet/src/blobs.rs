@@ -109,10 +109,18 @@ impl ObjectBlobs {
         self.find(digest)?.ok_or_else(|| corrupt(&digest, "it is missing"))
     }
 
-    /// Reads an object and verifies its digest.
+    /// Reads an object and verifies its digest. An object that is longer than its service says is refused before more of it is kept.
     fn read(&self, digest: Digest, found: GetResult) -> Result<Box<dyn Read + Send>, PortError> {
         if found.meta.size <= PART_BYTES as u64 {
-            let bytes = self.wait(async move { found.bytes().await.map_err(|error| unavailable(&error)) })?;
+            let bytes = self.wait(async move {
+                let mut bytes = Vec::new();
+                each_part(digest, found, |part| {
+                    bytes.extend_from_slice(part);
+                    Ok(())
+                })
+                .await?;
+                Ok(bytes)
+            })?;
             return match Digest::hash(&bytes) == digest {
                 true => Ok(Box::new(Cursor::new(bytes))),
                 false => Err(corrupt(&digest, "its bytes have another digest")),
@@ -121,11 +129,12 @@ impl ObjectBlobs {
         let mut file = tempfile::tempfile().map_err(|error| unavailable(&error))?;
         let mut copy = file.try_clone().map_err(|error| unavailable(&error))?;
         let hash = self.wait(async move {
-            let (mut stream, mut hasher) = (found.into_stream(), blake3::Hasher::new());
-            while let Some(bytes) = stream.try_next().await.map_err(|error| unavailable(&error))? {
-                hasher.update(&bytes);
-                copy.write_all(&bytes).map_err(|error| unavailable(&error))?;
-            }
+            let mut hasher = blake3::Hasher::new();
+            each_part(digest, found, |part| {
+                hasher.update(part);
+                copy.write_all(part).map_err(|error| unavailable(&error))
+            })
+            .await?;
             Ok(Digest::from(hasher.finalize()))
         })?;
         if hash != digest {
@@ -172,6 +181,23 @@ impl ObjectBlobs {
             Ok(digest)
         })
     }
+}
+
+/// Passes the bytes of an object on as they arrive, at most as many as its service said that there are.
+async fn each_part(
+    digest: Digest,
+    found: GetResult,
+    mut take: impl FnMut(&[u8]) -> Result<(), PortError>,
+) -> Result<(), PortError> {
+    let (size, mut read, mut stream) = (found.meta.size, 0, found.into_stream());
+    while let Some(part) = stream.try_next().await.map_err(|error| unavailable(&error))? {
+        read += part.len() as u64;
+        if read > size {
+            return Err(corrupt(&digest, "it is longer than its service says"));
+        }
+        take(&part)?;
+    }
+    Ok(())
 }
 
 /// Writes a file to the object of a digest, in parts. The object appears when the last part is stored.
