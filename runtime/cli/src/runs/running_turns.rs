@@ -1,7 +1,7 @@
 //! The turns that running attempts have with their models, in another process.
 //!
 //! A turn is there when its answer is checked and stored, before the component gets it. So the tool calls of the last turn are
-//! under way. Of a stage that can read hold-outs there are no turns here, whoever asks.
+//! under way. A stage that can read hold-outs has no turns here, whoever asks.
 
 use super::RunFolder;
 use super::changes;

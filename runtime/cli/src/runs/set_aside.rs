@@ -34,7 +34,7 @@ pub enum SetAside {
     OfBranch(Option<Digest>),
 }
 
-/// Returns the change with this number. `None` if there is none.
+/// Returns the change with this number. `None` if no change has it.
 pub fn find(run: &RunFolder, number: u64) -> Result<Option<SetAside>, Stop> {
     let journal = journal::open_to_show(run)?;
     let (mut found, mut before) = (None, 0);

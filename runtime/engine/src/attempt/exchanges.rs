@@ -33,7 +33,7 @@ pub(super) fn open_tools(run: &RunDir, attempt: &Attempt) -> io::Result<ToolCall
     ToolCallLog::open(open_file(&folder, tools_name(attempt), true)?)
 }
 
-/// Returns the length of the file with the exchanges of an attempt that has not ended. 0 if there is none.
+/// Returns the length of the file with the exchanges of an attempt that has not ended. 0 without such a file.
 pub fn logged_bytes(run: &Dir, attempt: &Attempt) -> io::Result<u64> {
     match run.symlink_metadata(format!("{EXCHANGES_DIR}/{}", file_name(attempt))) {
         Ok(found) => Ok(found.len()),

@@ -35,7 +35,7 @@ impl<J: RunLog + ClaimQueue, S: Signals, F: Follow> Driver<'_, J, S, F> {
         }
     }
 
-    /// Returns true if the run goes on with the branch of an attempt that ended, and nobody asked the attempt to stop.
+    /// Returns true if the run still needs an attempt that ended: its branch continues, and no one asked the attempt to stop.
     pub(super) fn is_needed<X>(&self, ended: &EndedAttempt<X>) -> bool {
         let branch = self.replay.state.branch(&ended.delivery.task.branch);
         let goes_on = !self.replay.state.is_ending() && branch.canceled.is_none();

@@ -102,7 +102,7 @@ mod tests {
         assert_eq!(super::gate(gate.clone(), &judged, Sight::Builder), Some(asked));
         let seen = super::gate(gate.clone(), &judged, Sight::Person).unwrap();
         assert!(!seen.to_string().contains("secret") && seen["review"]["checked"][0]["exit"] == 3, "{seen}");
-        // A question of the judge itself is none that builders see.
+        // Builders do not see questions of the judge itself.
         let own = json!({ "run_id": "r", "node": "judge", "question": "judge#1", "text": "secret" });
         assert_eq!(super::gate(own, &judged, Sight::Builder), None);
         // Without hold-outs there is nothing to hide.

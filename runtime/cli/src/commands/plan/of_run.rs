@@ -37,7 +37,7 @@ pub struct RunPlanFile {
     /// Bounds of the whole run, with those that a resume changed.
     #[serde(flatten)]
     bounds: RunBounds,
-    /// Components that execute nodes: digest of the bytes, by handler. Absent if there are none.
+    /// Digest of each component that executes nodes, by handler. Absent without components.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     components: BTreeMap<String, Digest>,
     /// Nodes that could read hold-outs; absent if the run has none.

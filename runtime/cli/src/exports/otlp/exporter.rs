@@ -33,7 +33,7 @@ struct Exporter {
     done: BTreeMap<String, Stamp>,
     /// Number of the last record of each run that was sent.
     sent: BTreeMap<String, u64>,
-    /// True after the user was told that the collector does not answer, until it does.
+    /// True if the user was told that the collector does not answer, and it has not answered since.
     is_away: bool,
 }
 
