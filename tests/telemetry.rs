@@ -143,10 +143,20 @@ fn collector(status: u16) -> (String, JoinHandle<Vec<Got>>) {
 
 /// A collector that answers 200 to every request, and passes each on.
 fn endless(address: &str) -> (String, Receiver<Got>) {
+    refusing(address, 200)
+}
+
+/// A collector that answers the first request with `status` and every other with 200, and passes each on.
+fn refusing(address: &str, status: u16) -> (String, Receiver<Got>) {
     let listener = TcpListener::bind(address).unwrap();
     let address = format!("http://{}", listener.local_addr().unwrap());
     let (send, receive) = std::sync::mpsc::channel();
-    std::thread::spawn(move || while send.send(answer(&listener.accept().unwrap().0, 200)).is_ok() {});
+    let mut status = status;
+    std::thread::spawn(move || {
+        while send.send(answer(&listener.accept().unwrap().0, status)).is_ok() {
+            status = 200;
+        }
+    });
     (address, receive)
 }
 
@@ -307,6 +317,22 @@ fn a_collector_that_is_away_stops_nothing_and_gets_everything_later() {
     assert!(runs.is_empty(), "{runs:?} were not sent: {got:?}");
     let said = served.end();
     assert_eq!(said.matches("got no telemetry").count(), 1, "{said}");
+}
+
+#[test]
+fn a_run_that_the_collector_refuses_holds_up_no_other() {
+    let bench = Workbench::with_pipeline(SHORT);
+    let (address, received) = refusing("127.0.0.1:0", 413);
+    let served = Served::started(&bench, &["--otlp", &address]);
+    let next = || received.recv_timeout(Duration::from_secs(60)).unwrap();
+    let refused = run_to_end(&served);
+    assert!(next().body.contains(&refused));
+    let run = run_to_end(&served);
+    assert!([next(), next()].iter().any(|got| got.path == "/v1/traces" && got.body.contains(&run)));
+    let more = received.recv_timeout(Duration::from_secs(4));
+    assert!(more.is_err(), "{more:?}");
+    let said = served.end();
+    assert_eq!(said.matches(&format!("run {refused} is not sent again")).count(), 1, "{said}");
 }
 
 /// A collector that takes a connection and never answers holds up no request, and not the end of the server.

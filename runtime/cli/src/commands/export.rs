@@ -22,7 +22,10 @@ pub fn export(arguments: &ExportArguments) -> CommandResult {
     let telemetry = Telemetry::of(&run)?;
     match collector {
         Some(collector) => {
-            collector.with_headers(headers::read(&arguments.headers.otlp_header)?).send(&telemetry)?;
+            collector
+                .with_headers(headers::read(&arguments.headers.otlp_header)?)
+                .send(&telemetry)
+                .map_err(|not_sent| not_sent.stop)?;
         }
         None => {
             let [traces, metrics] = telemetry.documents()?;

@@ -5,7 +5,7 @@
 //! trace.
 
 use super::Telemetry;
-use super::send::Collector;
+use super::send::{Collector, NotSent};
 use crate::exit::Stop;
 use crate::runs::journal;
 use crate::runs::{self, RunFolder};
@@ -89,7 +89,12 @@ impl Exporter {
                 self.is_away = false;
                 Ok(())
             }
-            Err(stop) => {
+            Err(NotSent { stop, is_final: true }) => {
+                let (id, why) = (visible::line(&run.id), visible::line(&stop.message));
+                terminal::note(format_args!("warning: run {id} is not sent again: {why}\n"));
+                Ok(())
+            }
+            Err(NotSent { stop, .. }) => {
                 if !std::mem::replace(&mut self.is_away, true) {
                     let why = visible::line(&stop.message);
                     terminal::note(format_args!("warning: {why}; runs that have ended are sent when it answers\n"));

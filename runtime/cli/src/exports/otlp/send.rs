@@ -58,11 +58,11 @@ impl Collector {
     /// # Errors
     ///
     /// The collector does not answer, or refuses them: exit 9.
-    pub fn send(&self, telemetry: &Telemetry) -> Result<(), Stop> {
+    pub fn send(&self, telemetry: &Telemetry) -> Result<(), NotSent> {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
-        let runtime = runtime.map_err(|error| Stop::io("send telemetry", &error))?;
-        let client = client()?;
-        let documents = telemetry.documents()?;
+        let runtime = runtime.map_err(|error| NotSent::now(Stop::io("send telemetry", &error)))?;
+        let client = client().map_err(NotSent::now)?;
+        let documents = telemetry.documents().map_err(NotSent::now)?;
         runtime.block_on(async {
             for (path, document) in ["v1/traces", "v1/metrics"].iter().zip(documents) {
                 self.post(&client, path, document).await?;
@@ -71,13 +71,14 @@ impl Collector {
         })
     }
 
-    async fn post(&self, client: &Client, path: &str, document: String) -> Result<(), Stop> {
+    async fn post(&self, client: &Client, path: &str, document: String) -> Result<(), NotSent> {
         let mut url = self.base.clone();
         url.set_path(&format!("{}/{path}", self.base.path().trim_end_matches('/')));
-        let failed = |why: String| {
+        let stopped = |why: String| {
             Stop::new(Exit::Transient, format!("the collector at `{url}` got no telemetry: {why}"))
                 .with_help("check that it listens there and takes OTLP over HTTP, then export again")
         };
+        let failed = |why: String| NotSent::now(stopped(why));
         let request = client.post(url.clone()).headers(self.headers.clone());
         let sent = request.header("content-type", "application/json").body(document).send();
         let answer = match tokio::time::timeout(ANSWER_WITHIN, sent).await {
@@ -88,8 +89,28 @@ impl Collector {
         };
         match answer.status() {
             status if status.is_success() => Ok(()),
-            status => Err(failed(format!("it answered {status}"))),
+            status => {
+                let stop = stopped(format!("it answered {status}"));
+                Err(NotSent { stop, is_final: REFUSALS.contains(&status.as_u16()) })
+            }
         }
+    }
+}
+
+/// Answers of a collector that does not take these documents, however often they are sent.
+const REFUSALS: [u16; 3] = [400, 413, 422];
+
+/// Why telemetry was not sent.
+pub struct NotSent {
+    /// The error for the user.
+    pub stop: Stop,
+    /// True if the collector does not take these documents, so that it is useless to send them again.
+    pub is_final: bool,
+}
+
+impl NotSent {
+    fn now(stop: Stop) -> Self {
+        Self { stop, is_final: false }
     }
 }
 
