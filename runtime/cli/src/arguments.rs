@@ -9,6 +9,8 @@ mod authoring;
 mod command;
 mod control;
 mod deferred;
+#[cfg(feature = "fleet")]
+mod fleet;
 mod fork;
 mod groups;
 mod help;
@@ -33,6 +35,8 @@ pub use authoring::{
 pub use command::CommandArguments;
 pub use control::*;
 pub use deferred::Deferred;
+#[cfg(feature = "fleet")]
+pub use fleet::{FleetArguments, FleetCommand, FleetInitArguments};
 pub use fork::ForkArguments;
 pub use groups::tree;
 pub use help::{CompletionsArguments, HelpArguments, ManArguments};
@@ -174,6 +178,13 @@ pub enum Command {
     Mcp(Deferred<McpArguments>),
     /// Export a run as OpenTelemetry traces and metrics
     Export(Deferred<ExportArguments>),
+    /// Make a fleet of machines that run pipelines together
+    #[cfg(feature = "fleet")]
+    Fleet {
+        /// What to do with a fleet.
+        #[command(subcommand)]
+        command: FleetCommand,
+    },
     /// Make, list and remove tokens of clients of `serve`
     Tokens {
         /// What to do with tokens.

@@ -130,7 +130,7 @@ pub(crate) struct Publish {
 pub(crate) struct JetStream {
     client: Client,
     pub(crate) name: FleetName,
-    answer_wait: Duration,
+    pub(crate) answer_wait: Duration,
 }
 
 impl JetStream {
