@@ -3,12 +3,17 @@
 //! It has the address, the name and the password that its caller gives it; it reads neither files nor the environment.
 
 use crate::blobs::ObjectBlobs;
-use crate::jetstream::{JetStream, RequestError};
+use crate::jetstream::{JetStream, RequestError, Violation};
 use crate::log::NatsLog;
+use crate::roster::Roster;
+use crate::settings::FleetSettings;
+use crate::statement::Role;
 use crate::subjects::{FleetName, token as plain_or_digest};
 use async_nats::{Client, ConnectErrorKind, ConnectOptions, Event, ServerError};
+use glovebox_journal::ports::PortError;
 use glovebox_signing::envelope::Broken;
-use std::sync::{Arc, Mutex, PoisonError};
+use glovebox_signing::key::{KeyId, PublicKey, SigningKey};
+use std::sync::Arc;
 use std::time::Duration;
 
 /// The address of a fleet, and how long to wait for its servers.
@@ -89,6 +94,12 @@ pub enum FleetError {
         /// What the server says.
         violation: String,
     },
+    /// This machine does not have the role.
+    #[error("{reason}")]
+    NotAdmitted {
+        /// The role, and how to get it.
+        reason: String,
+    },
     /// Another operator's key signed the settings of the fleet.
     #[error(
         "the fleet `{fleet}` is not that of the given operator: {reason}\nhelp: ask the operator for the public key that `glovebox fleet init` printed"
@@ -98,6 +109,16 @@ pub enum FleetError {
         fleet: String,
         /// Why its settings do not count.
         reason: Broken,
+    },
+    /// What the fleet says about a machine does not count.
+    #[error(
+        "what the fleet says about the machine {machine} does not count: {reason}\nhelp: only the operator may write there: `glovebox fleet permissions`"
+    )]
+    Statement {
+        /// The machine.
+        machine: KeyId,
+        /// Why the statement does not count.
+        reason: String,
     },
     /// The servers or the stream have a setting with which the record of a run could be lost.
     #[error("{found}\nhelp: {help}")]
@@ -111,11 +132,12 @@ pub enum FleetError {
 
 impl FleetError {
     /// Returns the exit code of the program: 9 (transient) if a later attempt may succeed, 6 (policy) if the user is
-    /// refused, and 3 (invalid) if something must be set up first.
+    /// refused, 11 (mismatch) if a signed statement was changed, and 3 (invalid) if something must be set up first.
     pub const fn exit_code(&self) -> u8 {
         match self {
             Self::NoServer { .. } => 9,
-            Self::Denied { .. } | Self::Forbidden { .. } | Self::OtherOperator { .. } => 6,
+            Self::Denied { .. } | Self::Forbidden { .. } | Self::NotAdmitted { .. } | Self::OtherOperator { .. } => 6,
+            Self::Statement { .. } => 11,
             Self::Address { .. } | Self::NoStream { .. } | Self::Unsafe { .. } => 3,
         }
     }
@@ -130,14 +152,15 @@ impl FleetError {
     }
 }
 
-/// A connection to the servers of a fleet. It connects again by itself.
+/// A connection to the servers of a fleet. It connects again by itself. Clones share it.
+#[derive(Clone)]
 pub struct Fleet {
     pub(crate) client: Client,
     pub(crate) jetstream: JetStream,
     pub(crate) servers: String,
     pub(crate) patience: Duration,
-    /// The last request that the server did not let this user send. Such a request has no answer.
-    violation: Arc<Mutex<Option<String>>>,
+    /// Who signs and who may sign. `None` until [`Fleet::join`].
+    pub(crate) roster: Option<Arc<Roster>>,
 }
 
 impl Fleet {
@@ -147,17 +170,15 @@ impl Fleet {
     /// No server answers, or it refuses the user.
     pub async fn connect(address: &FleetAddress) -> Result<Self, FleetError> {
         let servers = address.servers.join(",");
-        let violation = Arc::new(Mutex::new(None));
-        let noted = Arc::clone(&violation);
+        let violation = Violation::default();
+        let noted = violation.clone();
         let options = ConnectOptions::new()
             .name("glovebox")
             .event_callback(move |event| {
-                let noted = Arc::clone(&noted);
-                async move {
-                    if let Event::ServerError(ServerError::Other(text)) = event {
-                        *noted.lock().unwrap_or_else(PoisonError::into_inner) = Some(text);
-                    }
+                if let Event::ServerError(ServerError::Other(text)) = event {
+                    noted.note(text);
                 }
+                std::future::ready(())
             })
             .connection_timeout(address.answer_wait)
             // A server that is gone is tried again each second at the latest, so that a restart is noticed.
@@ -177,8 +198,8 @@ impl Fleet {
             }
             _ => FleetError::NoServer { servers: servers.clone(), reason: error.to_string() },
         })?;
-        let jetstream = JetStream::new(client.clone(), address.name.clone(), address.answer_wait);
-        Ok(Self { client, jetstream, servers, patience: address.patience, violation })
+        let jetstream = JetStream::new(client.clone(), address.name.clone(), address.answer_wait, violation);
+        Ok(Self { client, jetstream, servers, patience: address.patience, roster: None })
     }
 
     /// Returns how long one request waits for its answer.
@@ -188,17 +209,43 @@ impl Fleet {
 
     /// Returns the error of a request that changed nothing.
     pub(crate) fn failed(&self, error: RequestError) -> FleetError {
-        let violation = self.violation.lock().unwrap_or_else(PoisonError::into_inner).clone();
-        match (error, violation) {
-            (RequestError::NoStream, _) => FleetError::NoStream { stream: self.jetstream.name.stream().to_owned() },
-            (RequestError::NoAnswer(_), Some(violation)) => FleetError::Forbidden { violation },
-            (error, _) => FleetError::NoServer { servers: self.servers.clone(), reason: error.to_string() },
+        match error {
+            RequestError::NoStream => FleetError::NoStream { stream: self.jetstream.name.stream().to_owned() },
+            RequestError::Forbidden(violation) => FleetError::Forbidden { violation },
+            error => FleetError::NoServer { servers: self.servers.clone(), reason: error.to_string() },
         }
     }
 
-    /// Returns the journals of this fleet's runs. Frames that are too large for a message are in `blobs`.
+    /// Reads the settings of the fleet and trusts this operator from now on. `key` is the key of this machine, which signs
+    /// what it appends; without it, journals can only be read.
+    ///
+    /// # Errors
+    /// Another operator made the fleet, or the servers do not answer.
+    pub async fn join(&mut self, operator: &PublicKey, key: Option<SigningKey>) -> Result<FleetSettings, FleetError> {
+        let settings = self.settings(operator).await?;
+        self.roster = Some(Arc::new(Roster::new(self, settings.clone(), key)));
+        Ok(settings)
+    }
+
+    /// Returns the journals of this fleet's runs. Frames that are too large for a message are in `blobs`. Before
+    /// [`Fleet::join`], no journal can be read or written: nobody could say who signed it.
     pub fn log(&self, blobs: ObjectBlobs) -> NatsLog {
-        NatsLog::new(self.jetstream.clone(), blobs, self.patience)
+        NatsLog::new(self.jetstream.clone(), blobs, self.patience, self.roster.clone())
+    }
+
+    /// Checks that this machine is admitted now with one of these roles.
+    ///
+    /// # Errors
+    /// It is not, or the servers do not answer.
+    pub async fn require(&self, roles: &[Role]) -> Result<(), FleetError> {
+        let refused = match &self.roster {
+            Some(roster) => roster.signer(roles).await.map(drop),
+            None => Err(PortError::Unavailable("the operator of the fleet is not known".to_owned())),
+        };
+        refused.map_err(|error| match error {
+            PortError::Unavailable(reason) => FleetError::NotAdmitted { reason },
+            error => FleetError::NoServer { servers: self.servers.clone(), reason: error.to_string() },
+        })
     }
 }
 

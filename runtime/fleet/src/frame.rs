@@ -3,10 +3,16 @@
 //! The first line is a header in JSON. Each further line is the canonical text of one event, so the hashes cover the
 //! stored bytes. A frame that is too large for a message has its events in a blob, which the header names. A frame links
 //! to the frame before it as a record links to the record before it: by the sequence number and the hash.
+//!
+//! The driver signs the header, which names the run and has the hashes of all events. So a frame cannot be moved to another
+//! place or another run, and says who appended it.
 
-use glovebox_journal::event::{Digest, Event, EventText, Record, canonical, chain};
+use glovebox_journal::event::{Digest, Event, EventText, Record, RunId, canonical, chain};
 use glovebox_journal::ports::{PortError, Stored};
+use glovebox_signing::envelope::PayloadType;
+use glovebox_signing::key::{PublicKey, SigningKey};
 use jiff::Timestamp;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// The version of the form of frames.
@@ -31,10 +37,15 @@ impl Tip {
 }
 
 /// The first line of a frame.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub(crate) struct Header {
+#[schemars(title = "fleet-frame.json")]
+pub struct Header {
+    /// Version of the form of frames.
     version: i32,
+    /// The run.
+    #[schemars(with = "String")]
+    run: RunId,
     /// Sequence number of the first record.
     pub(crate) first: u64,
     /// Number of records, at least 1.
@@ -50,6 +61,13 @@ pub(crate) struct Header {
     /// The blob with the events, if they are not in the message.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) events: Option<Digest>,
+    /// The public key of the machine that appended the frame: `ed25519:` and 32 bytes in base64.
+    #[schemars(with = "String")]
+    pub(crate) signer: PublicKey,
+    /// The signature in base64: by the signer, over the JSON of this header without this field, as a payload of the type
+    /// `application/vnd.glovebox.fleet-frame.v1+json` in DSSE's pre-authentication encoding.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    signature: Option<String>,
 }
 
 impl Header {
@@ -57,11 +75,35 @@ impl Header {
     pub(crate) fn tip(&self) -> Tip {
         Tip { seq: self.first.saturating_add(self.count) - 1, hash: self.hash }
     }
+
+    /// Returns the bytes that are signed.
+    fn signed(&self) -> Result<Vec<u8>, serde_json::Error> {
+        serde_json::to_vec(&Self { signature: None, ..self.clone() })
+    }
+
+    /// Checks that the frame is one of this run, and that its signer signed it.
+    ///
+    /// # Errors
+    /// It is of another run, or its signature is not that of its content.
+    pub(crate) fn check_signature(&self, run: &RunId) -> Result<(), PortError> {
+        if self.run != *run {
+            return Err(corrupt(self.first, format!("its frame is one of the run `{}`", self.run)));
+        }
+        let signature = self.signature.as_deref().ok_or_else(|| corrupt(self.first, "its frame is not signed"))?;
+        let bytes = self.signed().map_err(|error| corrupt(self.first, error.to_string()))?;
+        match PayloadType::FLEET_FRAME.has_signed(&bytes, &self.signer, signature) {
+            true => Ok(()),
+            false => Err(corrupt(self.first, format!("the signature of its frame is not that of {}", self.signer))),
+        }
+    }
 }
 
 /// A frame to append.
 pub(crate) struct Frame {
-    pub(crate) header: Header,
+    /// The end of the journal before it.
+    tip: Tip,
+    at: Timestamp,
+    pub(crate) nonce: String,
     /// The events, one a line.
     lines: String,
     /// The records, in order.
@@ -78,10 +120,17 @@ impl Frame {
             Record { seq, at, prev, hash: end.hash, event: event.clone(), text: EventText::from(text.clone()) }
         });
         let records: Vec<Record> = records.collect();
-        let (first, count) = (tip.seq + 1, records.len() as u64);
-        let (at, prev, hash) = (at.as_millisecond(), tip.hash, end.hash);
-        let header = Header { version: VERSION, first, count, at, prev, hash, nonce, events: None };
-        Self { header, lines: texts.join("\n"), records }
+        Self { tip, at, nonce, lines: texts.join("\n"), records }
+    }
+
+    /// Returns the sequence number of the first record.
+    pub(crate) fn first(&self) -> u64 {
+        self.tip.seq + 1
+    }
+
+    /// Returns the end of the journal after this frame.
+    fn end(&self) -> Tip {
+        self.records.last().map_or(self.tip, |last| Tip { seq: last.seq, hash: last.hash })
     }
 
     /// Returns the positions of the records.
@@ -98,9 +147,28 @@ impl Frame {
         (self.lines.len() > MESSAGE_BYTES_MAX).then_some(&self.lines)
     }
 
-    /// Returns the message. `blob` is the digest of the events if they are stored as a blob.
-    pub(crate) fn message(&self, blob: Option<Digest>) -> Result<Vec<u8>, serde_json::Error> {
-        let mut message = serde_json::to_vec(&Header { events: blob, ..self.header.clone() })?;
+    /// Returns the message, signed. `blob` is the digest of the events if they are stored as a blob.
+    pub(crate) fn message(
+        &self,
+        run: &RunId,
+        blob: Option<Digest>,
+        key: &SigningKey,
+    ) -> Result<Vec<u8>, serde_json::Error> {
+        let mut header = Header {
+            version: VERSION,
+            run: run.clone(),
+            first: self.first(),
+            count: self.records.len() as u64,
+            at: self.at.as_millisecond(),
+            prev: self.tip.hash,
+            hash: self.end().hash,
+            nonce: self.nonce.clone(),
+            events: blob,
+            signer: key.public(),
+            signature: None,
+        };
+        header.signature = Some(PayloadType::FLEET_FRAME.sign(&header.signed()?, key));
+        let mut message = serde_json::to_vec(&header)?;
         if blob.is_none() {
             message.push(b'\n');
             message.extend_from_slice(self.lines.as_bytes());
@@ -132,11 +200,11 @@ struct Version {
     version: i32,
 }
 
-/// Returns the records of a frame, each verified against its predecessor. `tip` is the end of the journal before it.
+/// Checks that a frame follows the end of the journal before it.
 ///
 /// # Errors
-/// The frame does not follow `tip`, or one of its hashes is wrong.
-pub(crate) fn verify(header: &Header, lines: &str, tip: Tip) -> Result<Vec<Record>, PortError> {
+/// It does not.
+pub(crate) fn follows(header: &Header, tip: Tip) -> Result<(), PortError> {
     let next = tip.seq + 1;
     if header.first != next {
         return Err(corrupt(next, format!("record {} is in its place", header.first)));
@@ -144,6 +212,16 @@ pub(crate) fn verify(header: &Header, lines: &str, tip: Tip) -> Result<Vec<Recor
     if header.prev != tip.hash {
         return Err(corrupt(next, "its previous hash is not the hash of the record before it"));
     }
+    Ok(())
+}
+
+/// Returns the records of a frame, each verified against its predecessor. `tip` is the end of the journal before it.
+///
+/// # Errors
+/// The frame does not follow `tip`, or one of its hashes is wrong.
+pub(crate) fn verify(header: &Header, lines: &str, tip: Tip) -> Result<Vec<Record>, PortError> {
+    follows(header, tip)?;
+    let next = tip.seq + 1;
     let at = Timestamp::from_millisecond(header.at).map_err(|error| corrupt(next, error.to_string()))?;
     let (mut end, mut records) = (tip, Vec::new());
     for text in lines.split('\n') {
@@ -190,6 +268,14 @@ mod tests {
         Frame::new(tip, at, &events, &texts(&events).unwrap(), "nonce".to_owned())
     }
 
+    fn key(seed: u8) -> SigningKey {
+        SigningKey::from_seed(&[seed; 32]).unwrap()
+    }
+
+    fn message(frame: &Frame) -> Vec<u8> {
+        frame.message(&"run".into(), None, &key(1)).unwrap()
+    }
+
     fn read(message: &[u8], tip: Tip) -> Result<Vec<Record>, PortError> {
         let (header, lines) = parse(message, tip.seq + 1)?;
         verify(&header, lines.unwrap(), tip)
@@ -198,25 +284,25 @@ mod tests {
     #[test]
     fn what_is_written_is_what_is_read() {
         let first = frame(Tip::START, &["a", "b\n\"c\""]);
-        let second = frame(first.header.tip(), &["d"]);
-        assert_eq!(read(&first.message(None).unwrap(), Tip::START).unwrap(), first.records);
-        assert_eq!(read(&second.message(None).unwrap(), first.header.tip()).unwrap(), second.records);
-        assert_eq!(second.records[0].seq, 3);
+        let second = frame(first.end(), &["d"]);
+        assert_eq!(read(&message(&first), Tip::START).unwrap(), first.records);
+        assert_eq!(read(&message(&second), first.end()).unwrap(), second.records);
+        assert_eq!((second.first(), second.records[0].seq), (3, 3));
     }
 
     #[test]
     fn a_frame_that_was_changed_or_moved_is_corrupt() {
         let (first, other) = (frame(Tip::START, &["a", "b"]), frame(Tip::START, &["c", "d"]));
-        let message = String::from_utf8(first.message(None).unwrap()).unwrap();
-        let third = frame(first.header.tip(), &["e"]).message(None).unwrap();
+        let text = String::from_utf8(message(&first)).unwrap();
+        let third = message(&frame(first.end(), &["e"]));
         let cases = [
-            (message.replace("\"a\"", "\"x\"").into_bytes(), Tip::START, "its hash is not that of its content"),
-            (message.replace("\"count\":2", "\"count\":3").into_bytes(), Tip::START, "its hash is not"),
-            (message.rsplit_once('\n').unwrap().0.as_bytes().to_vec(), Tip::START, "its hash is not"),
-            (message.split_once('\n').unwrap().0.as_bytes().to_vec(), Tip::START, "its frame has no events"),
-            (message.into_bytes(), first.header.tip(), "record 1 is in its place"),
+            (text.replace("\"a\"", "\"x\"").into_bytes(), Tip::START, "its hash is not that of its content"),
+            (text.replace("\"count\":2", "\"count\":3").into_bytes(), Tip::START, "its hash is not"),
+            (text.rsplit_once('\n').unwrap().0.as_bytes().to_vec(), Tip::START, "its hash is not"),
+            (text.split_once('\n').unwrap().0.as_bytes().to_vec(), Tip::START, "its frame has no events"),
+            (text.into_bytes(), first.end(), "record 1 is in its place"),
             (third.clone(), Tip::START, "record 3 is in its place"),
-            (third, other.header.tip(), "its previous hash is not the hash of the record before it"),
+            (third, other.end(), "its previous hash is not the hash of the record before it"),
             (b"\xff".to_vec(), Tip::START, "invalid utf-8"),
             (b"{}".to_vec(), Tip::START, "missing field `version`"),
         ];
@@ -226,9 +312,40 @@ mod tests {
         }
     }
 
+    /// Each part of a header is signed, also those that no hash covers.
+    #[test]
+    fn a_header_that_was_changed_has_no_valid_signature() {
+        let text = String::from_utf8(message(&frame(Tip::START, &["a", "b"]))).unwrap();
+        let check = |text: &str, run: &str| parse(text.as_bytes(), 1).unwrap().0.check_signature(&run.into());
+        check(&text, "run").unwrap();
+        let other = key(2);
+        let signer = key(1).public().to_string();
+        let signed_elsewhere =
+            PayloadType::FLEET_RESULT.sign(&parse(text.as_bytes(), 1).unwrap().0.signed().unwrap(), &key(1));
+        let signature = parse(text.as_bytes(), 1).unwrap().0.signature.unwrap();
+        for (from, to) in [
+            ("\"count\":2", "\"count\":3"),
+            ("\"nonce\":\"nonce\"", "\"nonce\":\"other\""),
+            ("\"at\":1764000000007", "\"at\":1764000000008"),
+            (signer.as_str(), &other.public().to_string()),
+            (signature.as_str(), &signed_elsewhere),
+            (signature.as_str(), "?"),
+        ] {
+            let changed = text.replace(from, to);
+            assert_ne!(changed, text);
+            let error = check(&changed, "run").unwrap_err();
+            assert!(error.to_string().contains("the signature of its frame is not that of ed25519:"), "{error}");
+        }
+        let error = check(&text, "other").unwrap_err().to_string();
+        assert_eq!(error, "journal record 1 is corrupt: its frame is one of the run `run`");
+        let unsigned = text.replace(&format!(",\"signature\":\"{signature}\""), "");
+        let error = check(&unsigned, "run").unwrap_err().to_string();
+        assert_eq!(error, "journal record 1 is corrupt: its frame is not signed");
+    }
+
     #[test]
     fn a_frame_of_another_version_is_named() {
-        let message = String::from_utf8(frame(Tip::START, &["a"]).message(None).unwrap()).unwrap();
+        let message = String::from_utf8(message(&frame(Tip::START, &["a"]))).unwrap();
         let error = read(message.replace("\"version\":1", "\"version\":2").as_bytes(), Tip::START).unwrap_err();
         assert!(matches!(error, PortError::Version { found: 2, expected: 1 }), "{error}");
     }

@@ -7,15 +7,17 @@
 use crate::subjects::FleetName;
 use async_nats::header::{
     NATS_BATCH_COMMIT, NATS_BATCH_COMMIT_FINAL, NATS_BATCH_ID, NATS_BATCH_SEQUENCE,
-    NATS_EXPECTED_LAST_SUBJECT_SEQUENCE, NATS_EXPECTED_STREAM, NATS_SEQUENCE,
+    NATS_EXPECTED_LAST_SUBJECT_SEQUENCE, NATS_EXPECTED_STREAM, NATS_SEQUENCE, NATS_TIME_STAMP,
 };
 use async_nats::{Client, HeaderMap, RequestErrorKind};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use bytes::Bytes;
 use futures_util::StreamExt as _;
+use jiff::Timestamp;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 use tokio::time::timeout;
 
@@ -46,6 +48,9 @@ pub(crate) enum RequestError {
     /// The stream does not exist.
     #[error("the stream does not exist")]
     NoStream,
+    /// The user may not send the request, and nothing was stored.
+    #[error("the server does not let this user do it: {0}")]
+    Forbidden(String),
     /// The server refused the request, and nothing was stored.
     #[error("refused: {0}")]
     Refused(String),
@@ -87,6 +92,8 @@ enum Answer<T> {
 pub(crate) struct Message {
     /// Its sequence number in the stream.
     pub(crate) seq: u64,
+    /// When the server stored it.
+    pub(crate) time: Timestamp,
     /// Its content.
     pub(crate) payload: Vec<u8>,
 }
@@ -99,6 +106,7 @@ struct GetAnswer {
 #[derive(Deserialize)]
 struct RawMessage {
     seq: u64,
+    time: Timestamp,
     #[serde(default)]
     data: String,
 }
@@ -131,12 +139,31 @@ pub(crate) struct JetStream {
     client: Client,
     pub(crate) name: FleetName,
     pub(crate) answer_wait: Duration,
+    violation: Violation,
+}
+
+/// The last message that the server did not let this user publish. It has no answer: the server says so on the side.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Violation(Arc<Mutex<Option<String>>>);
+
+impl Violation {
+    /// Notes what the server said.
+    pub(crate) fn note(&self, text: String) {
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Some(text);
+    }
+
+    /// Returns what the server said if it was about this subject.
+    fn of(&self, subject: &str) -> Option<String> {
+        let quoted = format!("\"{}\"", subject.to_lowercase());
+        let said = self.0.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        said.filter(|said| said.to_lowercase().contains(&quoted))
+    }
 }
 
 impl JetStream {
     /// Uses the stream of a fleet. A request without an answer within `answer_wait` has none.
-    pub(crate) fn new(client: Client, name: FleetName, answer_wait: Duration) -> Self {
-        Self { client, name, answer_wait }
+    pub(crate) fn new(client: Client, name: FleetName, answer_wait: Duration, violation: Violation) -> Self {
+        Self { client, name, answer_wait, violation }
     }
 
     /// Returns the last message of a subject, as the stream's leader knows it.
@@ -170,9 +197,11 @@ impl JetStream {
         while let Ok(Some(answer)) = timeout(self.answer_wait, answers.next()).await
             && answer.status.is_none()
         {
-            let seq = answer.headers.as_ref().and_then(|headers| headers.get(NATS_SEQUENCE));
-            let Some(seq) = seq.and_then(|seq| seq.as_str().parse().ok()) else { break };
-            messages.push(Message { seq, payload: answer.payload.into() });
+            let header = |name| answer.headers.as_ref().and_then(|headers| headers.get(name));
+            let seq = header(NATS_SEQUENCE).and_then(|seq| seq.as_str().parse().ok());
+            let time = header(NATS_TIME_STAMP).and_then(|time| time.as_str().parse().ok());
+            let (Some(seq), Some(time)) = (seq, time) else { break };
+            messages.push(Message { seq, time, payload: answer.payload.into() });
         }
         Ok(messages)
     }
@@ -188,7 +217,7 @@ impl JetStream {
         };
         let payload = STANDARD.decode(message.data);
         let payload = payload.map_err(|error| RequestError::NoAnswer(format!("a message is not base64: {error}")))?;
-        Ok(Some(Message { seq: message.seq, payload }))
+        Ok(Some(Message { seq: message.seq, time: message.time, payload }))
     }
 
     /// Sends a request to the JetStream API and returns the result, with the errors that every request may have.
@@ -247,12 +276,16 @@ impl JetStream {
     async fn ask<T: DeserializeOwned>(&self, message: Publish, headers: HeaderMap) -> Result<T, RequestError> {
         let request =
             async_nats::Request::new().payload(message.payload).headers(headers).timeout(Some(self.answer_wait));
+        let subject = message.subject.clone();
         let answer = self.client.send_request(message.subject, request).await.map_err(|error| match error.kind() {
             RequestErrorKind::InvalidSubject | RequestErrorKind::MaxPayloadExceeded => {
                 RequestError::Refused(error.to_string())
             }
             RequestErrorKind::NoResponders => RequestError::NoReceiver,
-            _ => RequestError::NoAnswer(error.to_string()),
+            _ => match self.violation.of(&subject) {
+                Some(said) => RequestError::Forbidden(said),
+                None => RequestError::NoAnswer(error.to_string()),
+            },
         })?;
         serde_json::from_slice(&answer.payload)
             .map_err(|error| RequestError::NoAnswer(format!("an answer that cannot be read: {error}")))

@@ -5,6 +5,8 @@
 //! [`subjects`] the names on the server. [`blobs`] has the blobs in an object store, and [`s3`] its client for services
 //! with the protocol of S3. [`init`] creates the stream and checks the settings of servers, [`examine`] reports
 //! them one by one. [`settings`] says who operates the fleet and where its blobs are ([`store_url`]).
+//! [`statement`] is what the operator says about one machine, [`roster`] knows who may do what at each place of the stream, and
+//! [`server_users`] has the permissions of users of the servers.
 //!
 //! The crate holds adapters of the ports of `glovebox-journal` and decides nothing about a run. It is the only one that
 //! names `async-nats` and `object_store`.
@@ -15,14 +17,17 @@
 pub mod blobs;
 pub mod examine;
 pub mod fleet;
-mod frame;
+pub mod frame;
 pub mod init;
 mod jetstream;
 pub mod log;
 mod patience;
 mod permissions;
+pub mod roster;
 mod run;
 pub mod s3;
+pub mod server_users;
 pub mod settings;
+pub mod statement;
 pub mod store_url;
 pub mod subjects;

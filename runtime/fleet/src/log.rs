@@ -12,12 +12,15 @@ use crate::blobs::ObjectBlobs;
 use crate::frame::{self, EVENTS_BYTES_MAX, Frame};
 use crate::jetstream::{BATCH_MAX, JetStream, Message, Publish, RequestError};
 use crate::patience::{self, Pause};
+use crate::roster::{self, Roster};
 use crate::run::{Place, RunFold};
+use crate::statement::Role;
 use futures_util::StreamExt as _;
 use futures_util::stream;
 use glovebox_journal::event::{Event, Record, RunId, StreamKey, Task, whole_milliseconds};
 use glovebox_journal::lease::LeaseTable;
 use glovebox_journal::ports::{BlobStore as _, ClaimQueue, Delivery, Next, PortError, RunLog, Stored};
+use glovebox_signing::key::SigningKey;
 use jiff::Timestamp;
 use std::collections::{BTreeMap, HashMap};
 use std::future::Future;
@@ -35,6 +38,8 @@ pub struct NatsLog {
     blobs: ObjectBlobs,
     /// How long a request is repeated while the server gives no answer.
     patience: Duration,
+    /// Who may sign, and the key of this machine. Without it, nothing can be read or appended.
+    roster: Option<Arc<Roster>>,
     /// Each run's fold. An append holds its turn until it is decided, because the next frame depends on it.
     runs: Mutex<HashMap<RunId, Arc<Turn<RunFold>>>>,
     leases: Mutex<LeaseTable>,
@@ -42,8 +47,14 @@ pub struct NatsLog {
 
 impl NatsLog {
     /// Creates the log over a stream. Large frames are in `blobs`. A request without an answer is repeated for `patience`.
-    pub(crate) fn new(jetstream: JetStream, blobs: ObjectBlobs, patience: Duration) -> Self {
-        Self { jetstream, blobs, patience, runs: Mutex::default(), leases: Mutex::default() }
+    /// Frames of signers that `roster` does not have are refused.
+    pub(crate) fn new(
+        jetstream: JetStream,
+        blobs: ObjectBlobs,
+        patience: Duration,
+        roster: Option<Arc<Roster>>,
+    ) -> Self {
+        Self { jetstream, blobs, patience, roster, runs: Mutex::default(), leases: Mutex::default() }
     }
 
     /// Returns the fold of a run, which may be behind the stream.
@@ -54,6 +65,12 @@ impl NatsLog {
 
     fn leases(&self) -> MutexGuard<'_, LeaseTable> {
         self.leases.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn roster(&self) -> Result<&Roster, PortError> {
+        self.roster.as_deref().ok_or_else(|| {
+            PortError::Unavailable("the operator of the fleet is not known, so no signature can be checked".to_owned())
+        })
     }
 
     /// Repeats a read until there is an answer.
@@ -72,9 +89,10 @@ impl NatsLog {
                 format!("the stream `{stream}` does not exist\nhelp: create it once: `glovebox fleet init`")
             }
             RequestError::NoAnswer(reason) => format!("the NATS server gives no answer: {reason}"),
-            RequestError::NoReceiver | RequestError::WrongHead | RequestError::Refused(_) => {
-                format!("stream `{stream}`: {error}")
-            }
+            RequestError::NoReceiver
+            | RequestError::WrongHead
+            | RequestError::Forbidden(_)
+            | RequestError::Refused(_) => format!("stream `{stream}`: {error}"),
         })
     }
 
@@ -92,7 +110,7 @@ impl NatsLog {
                     break;
                 }
                 for message in messages {
-                    let (header, records) = self.decode(&message, fold.tip).await?;
+                    let (header, records) = self.decode(run, &message, fold.tip).await?;
                     fold.apply(message.seq, &header.nonce, &records);
                 }
             }
@@ -117,9 +135,20 @@ impl NatsLog {
         Ok(messages)
     }
 
-    /// Returns the header and the records of a frame, verified against the end of the journal before it.
-    async fn decode(&self, message: &Message, tip: frame::Tip) -> Result<(frame::Header, Vec<Record>), PortError> {
+    /// Returns the header and the records of a frame, verified against the end of the journal before it and against the
+    /// statements about its signer.
+    async fn decode(
+        &self,
+        run: &RunId,
+        message: &Message,
+        tip: frame::Tip,
+    ) -> Result<(frame::Header, Vec<Record>), PortError> {
         let (header, lines) = frame::parse(&message.payload, tip.seq + 1)?;
+        // A frame that was stored twice is called so before anybody is asked who signed it.
+        frame::follows(&header, tip)?;
+        header.check_signature(run)?;
+        let at = roster::Place { seq: message.seq, time: message.time };
+        self.roster()?.require(&header.signer, at, roles(header.first), header.first).await?;
         let records = match (header.events, lines) {
             (Some(digest), _) => {
                 let blobs = self.blobs.clone();
@@ -135,22 +164,28 @@ impl NatsLog {
 
     /// Stores the frame that follows the fold, and applies it. Returns false if another frame is in its place, which the
     /// fold then has.
-    async fn publish(&self, run: &RunId, fold: &mut RunFold, frame: &Frame) -> Result<bool, PortError> {
-        let messages = self.messages(run, frame).await?;
+    async fn publish(
+        &self,
+        run: &RunId,
+        fold: &mut RunFold,
+        frame: &Frame,
+        key: &SigningKey,
+    ) -> Result<bool, PortError> {
+        let messages = self.messages(run, frame, key).await?;
         let (head, mut pause, mut round) = (fold.head, Pause::new(self.patience), 0);
         loop {
             round += 1;
-            let batch = format!("{}-{round}", frame.header.nonce);
+            let batch = format!("{}-{round}", frame.nonce);
             let error = match self.jetstream.append(&messages, Some(head), &batch).await {
                 Ok(seq) => {
-                    fold.apply(seq, &frame.header.nonce, &frame.records);
+                    fold.apply(seq, &frame.nonce, &frame.records);
                     return Ok(true);
                 }
                 Err(error @ RequestError::WrongHead) => {
                     let caught = self.catch_up(run, fold).await;
                     // An earlier round may have stored the frame: the nonce tells.
-                    if let Some(nonce) = fold.nonce_at(frame.header.first) {
-                        return Ok(nonce == frame.header.nonce);
+                    if let Some(nonce) = fold.nonce_at(frame.first()) {
+                        return Ok(nonce == frame.nonce);
                     }
                     match caught {
                         Ok(()) => error,
@@ -161,13 +196,16 @@ impl NatsLog {
                 Err(RequestError::NoReceiver) => self.why_no_receiver().await,
                 Err(error) => error,
             };
-            if round == 1 && matches!(error, RequestError::NoStream | RequestError::Refused(_)) {
+            if round == 1
+                && matches!(error, RequestError::NoStream | RequestError::Forbidden(_) | RequestError::Refused(_))
+            {
                 return Err(self.failed(error));
             }
             tracing::debug!(round, %error, "publishing the same frame again");
-            pause.again(error).await.map_err(|error| {
-                PortError::Ambiguous(format!("record {} of run `{run}`: {error}", frame.header.first))
-            })?;
+            pause
+                .again(error)
+                .await
+                .map_err(|error| PortError::Ambiguous(format!("record {} of run `{run}`: {error}", frame.first())))?;
         }
     }
 
@@ -180,12 +218,12 @@ impl NatsLog {
     }
 
     /// Returns the messages of a frame: the pointers that it makes, and the frame itself at the end.
-    async fn messages(&self, run: &RunId, frame: &Frame) -> Result<Vec<Publish>, PortError> {
+    async fn messages(&self, run: &RunId, frame: &Frame, key: &SigningKey) -> Result<Vec<Publish>, PortError> {
         let blob = match frame.too_large() {
             Some(events) => Some(self.put(events.to_owned()).await?),
             None => None,
         };
-        let payload = frame.message(blob).map_err(|error| PortError::Unavailable(error.to_string()))?;
+        let payload = frame.message(run, blob, key).map_err(|error| PortError::Unavailable(error.to_string()))?;
         let mut messages = self.pointers(run, frame);
         // Pointers that do not fit into the batch are stored before it. A pointer is a hint: whoever reads one asks the
         // driver, so one whose frame is then refused does no harm.
@@ -219,7 +257,7 @@ impl NatsLog {
             }
         }
         let name = &self.jetstream.name;
-        let first = (frame.header.first == 1).then(|| Publish { subject: name.drive(run), payload: pointer(run, 1) });
+        let first = (frame.first() == 1).then(|| Publish { subject: name.drive(run), payload: pointer(run, 1) });
         let stages =
             ready.into_iter().map(|(seq, task)| Publish { subject: name.stage(run, task), payload: pointer(run, seq) });
         first.into_iter().chain(stages).collect()
@@ -243,6 +281,11 @@ fn pointer(run: &RunId, seq: u64) -> bytes::Bytes {
     serde_json::json!({ "run": run, "seq": seq }).to_string().into()
 }
 
+/// Returns the roles of which a signer needs one for the frame that begins with a record. Whoever submits a run begins it.
+fn roles(first: u64) -> &'static [Role] {
+    if first == 1 { &[Role::Submit, Role::Drive] } else { &[Role::Drive] }
+}
+
 impl RunLog for NatsLog {
     async fn append(
         &self,
@@ -263,8 +306,10 @@ impl RunLog for NatsLog {
             if events.is_empty() {
                 return Ok(Vec::new());
             }
+            // A frame of a machine that is not admitted would make the journal unreadable for everybody.
+            let key = self.roster()?.signer(roles(fold.tip.seq + 1)).await?;
             let frame = Frame::new(fold.tip, at, events, &texts, Ulid::generate().to_string());
-            if self.publish(run, &mut fold, &frame).await? {
+            if self.publish(run, &mut fold, &frame, key).await? {
                 return Ok(frame.stored());
             }
         }
@@ -287,7 +332,7 @@ impl RunLog for NatsLog {
         {
             let (place, message) = frame?;
             let message = message.ok_or_else(|| frame::corrupt(place.first, "it is not in the stream any more"))?;
-            let (header, found) = self.decode(&message, tip).await?;
+            let (header, found) = self.decode(run, &message, tip).await?;
             if header.hash != place.hash {
                 return Err(frame::corrupt(place.first, "it has changed since the journal was verified"));
             }

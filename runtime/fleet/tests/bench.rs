@@ -6,9 +6,12 @@ use glovebox_fleet::blobs::ObjectBlobs;
 use glovebox_fleet::fleet::{Fleet, FleetAddress, Login};
 use glovebox_fleet::init::Replication;
 use glovebox_fleet::log::NatsLog;
+use glovebox_fleet::statement::{Admission, Role};
 use glovebox_journal::event::{Event, Record, RunCanceled, RunId, StreamKey};
 use glovebox_journal::ports::{PortError, RunLog as _, Stored};
+use glovebox_signing::key::SigningKey;
 use jiff::Timestamp;
+use std::collections::BTreeSet;
 use std::time::Duration;
 
 /// Servers with the stream of a fleet, and the blobs of all its machines.
@@ -31,12 +34,49 @@ pub(crate) fn address(servers: Vec<String>) -> FleetAddress {
     FleetAddress { answer_wait: Duration::from_secs(1), ..FleetAddress::new(servers) }
 }
 
+/// Returns the key of the operator.
+pub(crate) fn operator() -> SigningKey {
+    SigningKey::from_seed(&[1; 32]).unwrap()
+}
+
+/// Returns the key of every machine that a test does not tell apart.
+pub(crate) fn machine() -> SigningKey {
+    SigningKey::from_seed(&[2; 32]).unwrap()
+}
+
+/// Returns an admission with these roles.
+pub(crate) fn admission(name: &str, may: &[Role]) -> Admission {
+    let may = may.iter().copied().collect();
+    Admission { name: name.parse().unwrap(), may, labels: BTreeSet::new(), tier: None, until: None }
+}
+
+/// Records the settings of a fleet.
+pub(crate) async fn establish(fleet: &Fleet) {
+    fleet.establish(&operator(), &"file:///shared".parse().unwrap()).await.unwrap();
+}
+
+/// Connects as a machine.
+pub(crate) async fn joined(address: &FleetAddress, key: SigningKey) -> Fleet {
+    let mut fleet = Fleet::connect(address).await.unwrap();
+    fleet.join(&operator().public(), Some(key)).await.unwrap();
+    fleet
+}
+
 impl Bench {
     pub(crate) async fn start(count: usize) -> Self {
         let servers = NatsServers::start(count, "");
         let replication = if count == 1 { Replication::SingleNode } else { Replication::Cluster };
-        connect(servers.addresses()).await.init(replication).await.unwrap();
+        let fleet = connect(servers.addresses()).await;
+        fleet.init(replication).await.unwrap();
+        establish(&fleet).await;
+        let both = admission("machine", &[Role::Submit, Role::Drive]);
+        fleet.admit(&operator(), machine().public(), both).await.unwrap();
         Self { servers, blobs: ObjectBlobs::in_memory().unwrap() }
+    }
+
+    /// Connects to the servers.
+    pub(crate) async fn fleet(&self) -> Fleet {
+        connect(self.servers.addresses()).await
     }
 
     /// Connects as another machine.
@@ -46,7 +86,7 @@ impl Bench {
 
     /// Connects as another machine, by other addresses.
     pub(crate) async fn log_at(&self, servers: Vec<String>) -> NatsLog {
-        connect(servers).await.log(self.blobs.clone())
+        joined(&address(servers), machine()).await.log(self.blobs.clone())
     }
 
     /// Reads the journal as a new machine does, verified from its first record.

@@ -1,7 +1,8 @@
 //! Lost answers, killed servers and killed leaders: what was acknowledged is stored once, in order.
 
-use crate::bench::{Bench, append, can_run, note, run, texts};
+use crate::bench::{Bench, address, append, can_run, joined, machine, note, run, texts};
 use crate::proxy::Proxy;
+use glovebox_fleet::statement::Role;
 use glovebox_journal::event::StreamKey;
 use glovebox_journal::ports::{PortError, RunLog as _};
 use jiff::Timestamp;
@@ -39,9 +40,12 @@ fn numbers(count: u64) -> Vec<String> {
 async fn an_answer_that_is_lost_is_resolved(servers: usize) {
     let bench = Bench::start(servers).await;
     let proxy = Proxy::start(&bench.servers.addresses()[0]).await;
-    let log = bench.log_at(vec![proxy.address.clone()]).await;
+    let fleet = joined(&address(vec![proxy.address.clone()]), machine()).await;
+    let log = fleet.log(bench.blobs.clone());
     append(&log, &[(StreamKey::Run, 0)], &[note("0")]).await.unwrap();
     for number in 1..6u64 {
+        // The next answer is that to the append: the admission of this machine was looked at just now.
+        fleet.require(&[Role::Drive]).await.unwrap();
         proxy.lose_next();
         let stored = append(&log, &[(StreamKey::Run, number)], &[note(number.to_string())]).await.unwrap();
         assert_eq!(stored[0].seq, number + 1, "stored once, and known as its own");
@@ -145,9 +149,9 @@ async fn a_server_that_stays_away_makes_an_append_ambiguous() {
         return;
     }
     let mut bench = Bench::start(1).await;
-    let mut address = crate::bench::address(bench.servers.addresses());
+    let mut address = address(bench.servers.addresses());
     (address.answer_wait, address.patience) = (Duration::from_millis(300), Duration::from_secs(1));
-    let log = glovebox_fleet::fleet::Fleet::connect(&address).await.unwrap().log(bench.blobs.clone());
+    let log = joined(&address, machine()).await.log(bench.blobs.clone());
     append(&log, &[], &[note("0")]).await.unwrap();
     bench.servers.kill(0);
     let unknown = append(&log, &[(StreamKey::Run, 1)], &[note("1")]).await;

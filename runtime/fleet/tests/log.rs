@@ -1,7 +1,6 @@
 //! Appends of several machines to one run: exclusive, atomic and whole.
 
-use crate::bench::{Bench, address, append, can_run, connect, note, run, texts};
-use glovebox_fleet::fleet::Fleet;
+use crate::bench::{Bench, address, append, can_run, joined, machine, note, run, texts};
 use glovebox_journal::event::{BranchId, Event, StageReady, StreamKey, Task, Work};
 use glovebox_journal::ports::{BlobStore as _, ClaimQueue as _, Next, PortError, RunLog as _};
 use jiff::Timestamp;
@@ -152,7 +151,12 @@ async fn a_frame_that_is_too_large_for_a_message_is_a_blob() {
     assert_eq!(bench.log().await.read(&run(), 3, 2).await.unwrap(), records[2..4]);
     // A machine that cannot read the blob does not skip it.
     let elsewhere = glovebox_fleet::blobs::ObjectBlobs::in_memory().unwrap();
-    let error = connect(bench.servers.addresses()).await.log(elsewhere).read(&run(), 1, 10).await.unwrap_err();
+    let error = joined(&address(bench.servers.addresses()), machine())
+        .await
+        .log(elsewhere)
+        .read(&run(), 1, 10)
+        .await
+        .unwrap_err();
     assert!(matches!(&error, PortError::Corrupt { found, .. } if found == "it is missing"), "{error}");
     assert!(bench.blobs.open(&glovebox_journal::event::Digest::hash(b"x")).is_err());
 }
@@ -256,10 +260,10 @@ async fn no_call_creates_a_stream() {
     let client = async_nats::connect(bench.servers.addresses()).await.unwrap();
     let mut quick = address(bench.servers.addresses());
     quick.patience = std::time::Duration::from_secs(2);
-    let used = Fleet::connect(&quick).await.unwrap().log(bench.blobs.clone());
+    let used = joined(&quick, machine()).await.log(bench.blobs.clone());
+    let new = joined(&quick, machine()).await.log(bench.blobs.clone());
     append(&used, &[], &[note("a")]).await.unwrap();
     client.request("$JS.API.STREAM.DELETE.gb", "".into()).await.unwrap();
-    let new = Fleet::connect(&quick).await.unwrap().log(bench.blobs.clone());
     for log in [&new, &used] {
         let error = append(log, &[(StreamKey::Run, 0)], &[note("b")]).await.unwrap_err().to_string();
         assert!(

@@ -13,3 +13,4 @@ mod faults;
 mod log;
 mod proxy;
 mod s3;
+mod trust;

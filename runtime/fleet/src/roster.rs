@@ -1,0 +1,383 @@
+//! The machines of a fleet: who may do what, at each place of the stream.
+//!
+//! Statements of the operator and frames of journals are messages of one stream, so their numbers order them without any clock:
+//! a frame counts if the last statement before it admits its signer. Only the end of an admission is a time, and it is
+//! compared with the time at which the server stored the frame.
+//!
+//! A statement that the operator did not sign, or that is not the next one, is an error for everything that its machine
+//! signed. It is never skipped.
+
+use crate::fleet::{Fleet, FleetError};
+use crate::jetstream::{Publish, RequestError};
+use crate::patience::patiently;
+use crate::settings::FleetSettings;
+use crate::statement::{Admission, Role, Statement, StatementFault};
+use glovebox_journal::ports::PortError;
+use glovebox_signing::envelope::{Envelope, PayloadType};
+use glovebox_signing::key::{KeyId, PublicKey, SigningKey};
+use jiff::Timestamp;
+use serde::Deserialize;
+use std::collections::{BTreeMap, HashMap};
+use std::time::Duration;
+use tokio::sync::Mutex;
+use tokio::time::Instant;
+
+/// How old the last look at the statements about this machine may be when it appends.
+const OWN_AGE_MAX: Duration = Duration::from_secs(1);
+
+/// A place in the stream.
+#[derive(Debug, Clone, Copy)]
+pub struct Place {
+    /// The number of a message.
+    pub seq: u64,
+    /// When the server stored it.
+    pub time: Timestamp,
+}
+
+/// A statement, and the number of its message.
+#[derive(Debug, Clone)]
+struct Said {
+    seq: u64,
+    statement: Statement,
+}
+
+/// What is known about one machine.
+#[derive(Debug, Default)]
+struct Known {
+    said: Vec<Said>,
+    /// There is no other statement before this number.
+    complete_to: u64,
+    read_at: Option<Instant>,
+}
+
+impl Known {
+    fn number(&self) -> u64 {
+        self.said.last().map_or(0, |said| said.statement.number)
+    }
+
+    /// Returns the admission that holds at a place.
+    fn admission(&self, at: Place) -> Option<&Admission> {
+        let last = self.said.iter().rfind(|said| said.seq < at.seq)?;
+        last.statement.admission.as_ref().filter(|admission| admission.is_valid_at(at.time))
+    }
+}
+
+/// The statements about the machines of a fleet, as far as they were read.
+pub(crate) struct Roster {
+    fleet: Fleet,
+    settings: FleetSettings,
+    key: Option<SigningKey>,
+    known: Mutex<HashMap<KeyId, Known>>,
+}
+
+/// A machine that the operator spoke about, as `fleet ls` shows it.
+#[derive(Debug, Clone)]
+pub struct Member {
+    /// The last statement.
+    pub last: Statement,
+    /// When the first of its admissions in a row was stored. `None` if it is expelled.
+    pub since: Option<Timestamp>,
+}
+
+impl Roster {
+    pub(crate) fn new(fleet: &Fleet, settings: FleetSettings, key: Option<SigningKey>) -> Self {
+        Self { fleet: Fleet { roster: None, ..fleet.clone() }, settings, key, known: Mutex::default() }
+    }
+
+    /// Returns the key of this machine.
+    pub(crate) fn key(&self) -> Option<&SigningKey> {
+        self.key.as_ref()
+    }
+
+    /// Checks that a machine had one of these roles at a place.
+    ///
+    /// # Errors
+    /// [`PortError::Foreign`] with `record` if it had not.
+    pub(crate) async fn require(
+        &self,
+        machine: &PublicKey,
+        at: Place,
+        roles: &[Role],
+        record: u64,
+    ) -> Result<(), PortError> {
+        let id = machine.id();
+        let mut known = self.known.lock().await;
+        let known = known.entry(id).or_default();
+        if known.complete_to < at.seq {
+            self.read(&id, known, self.fleet.patience).await.map_err(|error| port_error(&error))?;
+            known.complete_to = known.complete_to.max(at.seq);
+        }
+        match known.admission(at).is_some_and(|admission| admission.has_any(roles)) {
+            true => Ok(()),
+            false => {
+                let roles = roles.iter().map(|role| role.as_str()).collect::<Vec<_>>().join(" or ");
+                tracing::warn!(%machine, record, "the signer of the record was not admitted to {roles}");
+                Err(PortError::Foreign { seq: record })
+            }
+        }
+    }
+
+    /// Returns the key of this machine if it is admitted now with one of these roles.
+    ///
+    /// # Errors
+    /// [`PortError::Unavailable`] if it is not, or if the servers do not answer.
+    pub(crate) async fn signer(&self, roles: &[Role]) -> Result<&SigningKey, PortError> {
+        let refused = |reason: String| PortError::Unavailable(reason);
+        let key = self.key.as_ref().ok_or_else(|| {
+            refused("this user has no key for the fleet\nhelp: make one: `glovebox fleet key`".to_owned())
+        })?;
+        let machine = key.public();
+        let id = machine.id();
+        let mut known = self.known.lock().await;
+        let known = known.entry(id).or_default();
+        match known.read_at {
+            None => self.read(&id, known, self.fleet.patience).await.map_err(|error| port_error(&error))?,
+            // While the servers are away, what is known is used: readers decide in the end.
+            Some(read_at) if read_at.elapsed() > OWN_AGE_MAX => {
+                let read = self.read(&id, known, Duration::ZERO).await;
+                read.or_else(|error| match error {
+                    FleetError::NoServer { .. } => Ok(()),
+                    error => Err(port_error(&error)),
+                })?;
+            }
+            Some(_) => {}
+        }
+        let now = Place { seq: u64::MAX, time: Timestamp::now() };
+        match known.admission(now).is_some_and(|admission| admission.has_any(roles)) {
+            true => Ok(key),
+            false => {
+                let (role, roles) = (roles[0], roles.iter().map(|role| role.as_str()).collect::<Vec<_>>().join(" or "));
+                Err(refused(format!(
+                    "this machine is not admitted to {roles}: its key is {machine}\n\
+                     help: the operator admits it: `glovebox fleet admit {machine} --name NAME --may {role}`"
+                )))
+            }
+        }
+    }
+
+    /// Reads the statements about a machine that follow those that are known. All that are stored when it is called are read.
+    async fn read(&self, machine: &KeyId, known: &mut Known, patience: Duration) -> Result<(), FleetError> {
+        let subject = self.fleet.jetstream.name.machine(machine);
+        let failed = |fault: StatementFault| FleetError::Statement { machine: *machine, reason: fault.to_string() };
+        loop {
+            let from = known.said.last().map_or(1, |said| said.seq + 1);
+            let next = patiently(patience, || self.fleet.jetstream.next(&subject, from)).await;
+            let next = next.map_err(|error| self.fleet.failed(error))?;
+            let Some(message) = next else { break };
+            let statement =
+                Statement::open(&message.payload, &self.settings.operator, known.number()).map_err(failed)?;
+            if statement.fleet != self.settings.id {
+                return Err(failed(StatementFault::Other("fleet")));
+            }
+            if statement.machine.id() != *machine {
+                return Err(failed(StatementFault::Other("machine")));
+            }
+            known.said.push(Said { seq: message.seq, statement });
+        }
+        known.read_at = Some(Instant::now());
+        Ok(())
+    }
+
+    /// Stores a further statement about a machine. Another one at the same time makes it fail.
+    async fn say(
+        &self,
+        operator: &SigningKey,
+        machine: PublicKey,
+        admission: Option<Admission>,
+    ) -> Result<(), FleetError> {
+        let mut known = Known::default();
+        self.read(&machine.id(), &mut known, self.fleet.patience).await?;
+        let (head, last) = (known.said.last().map_or(0, |said| said.seq), known.number());
+        let statement = Statement::new(&self.settings.id, machine, last, admission);
+        let no_server = |reason: String| FleetError::NoServer { servers: self.fleet.servers.clone(), reason };
+        let payload = statement.sign(operator).map_err(|error| no_server(error.to_string()))?;
+        let message = [Publish { subject: self.fleet.jetstream.name.machine(&machine.id()), payload: payload.into() }];
+        match patiently(self.fleet.patience, || self.fleet.jetstream.append(&message, Some(head), "statement")).await {
+            Ok(_) => Ok(()),
+            // A repetition finds its own statement if the answer to the first one was lost.
+            Err(RequestError::WrongHead) => {
+                self.read(&machine.id(), &mut known, self.fleet.patience).await?;
+                match known.said.get(usize::try_from(last).unwrap_or(usize::MAX)) {
+                    Some(said) if said.statement == statement => Ok(()),
+                    _ => Err(no_server("another statement about the machine was made at the same time".to_owned())),
+                }
+            }
+            Err(error) => Err(self.fleet.failed(error)),
+        }
+    }
+
+    /// Reads a signed message that is neither a frame nor a statement, such as a result. Returns its payload and its signer,
+    /// which had one of these roles at the place of the message.
+    ///
+    /// The signature does not cover the subject: the payload must name what it is about.
+    ///
+    /// # Errors
+    /// [`PortError::Corrupt`] if the message or its signature is damaged, [`PortError::Foreign`] with `record` if the signer
+    /// had none of the roles.
+    pub(crate) async fn open(
+        &self,
+        kind: PayloadType,
+        message: &[u8],
+        at: Place,
+        roles: &[Role],
+        record: u64,
+    ) -> Result<(Vec<u8>, PublicKey), PortError> {
+        let corrupt = |found: String| PortError::Corrupt { what: format!("message {}", at.seq), found };
+        let read = Envelope::read(kind, message).map_err(|error| corrupt(error.to_string()))?;
+        let mut named = read.named_keys().map(str::parse::<KeyId>);
+        let (Some(Ok(id)), None) = (named.next(), named.next()) else {
+            return Err(corrupt("it does not have one signature".to_owned()));
+        };
+        // The id only says whose statements to read: they have the key.
+        let machine = {
+            let mut known = self.known.lock().await;
+            let known = known.entry(id).or_default();
+            if known.complete_to < at.seq {
+                self.read(&id, known, self.fleet.patience).await.map_err(|error| port_error(&error))?;
+                known.complete_to = known.complete_to.max(at.seq);
+            }
+            known.said.first().map(|said| said.statement.machine)
+        };
+        let Some(machine) = machine else {
+            tracing::warn!(key = %id, record, "the operator never admitted the signer of a message");
+            return Err(PortError::Foreign { seq: record });
+        };
+        let (payload, _) = read.verify([&machine]).map_err(|error| corrupt(error.to_string()))?;
+        self.require(&machine, at, roles, record).await?;
+        Ok((payload.to_vec(), machine))
+    }
+}
+
+/// Returns the error of a journal whose signers cannot be checked.
+fn port_error(error: &FleetError) -> PortError {
+    match error {
+        FleetError::Statement { machine, reason } => {
+            PortError::Corrupt { what: format!("a statement about the machine {machine}"), found: reason.clone() }
+        }
+        error => PortError::Unavailable(error.to_string()),
+    }
+}
+
+/// The number of messages on each subject of a stream.
+#[derive(Deserialize)]
+struct SubjectsInfo {
+    state: SubjectsState,
+}
+
+#[derive(Deserialize)]
+struct SubjectsState {
+    #[serde(default)]
+    subjects: Option<BTreeMap<String, u64>>,
+}
+
+impl Fleet {
+    /// Admits a machine, or changes the admission that it has.
+    ///
+    /// # Errors
+    /// The fleet is not this operator's, the name belongs to another machine, or the servers do not answer.
+    pub async fn admit(
+        &self,
+        operator: &SigningKey,
+        machine: PublicKey,
+        admission: Admission,
+    ) -> Result<(), FleetError> {
+        let others = self.members(&operator.public()).await?;
+        let is_taken = |member: &Member| {
+            let name = member.last.admission.as_ref().map(|admission| &admission.name);
+            member.last.machine != machine && name == Some(&admission.name)
+        };
+        if let Some(other) = others.iter().find(|member| is_taken(member)) {
+            return Err(FleetError::Unsafe {
+                found: format!("another machine has the name `{}`: {}", admission.name, other.last.machine),
+                help: format!("choose another name, or expel that machine: `glovebox fleet expel {}`", admission.name),
+            });
+        }
+        self.say(operator, machine, Some(admission)).await
+    }
+
+    /// Expels a machine. What it signed before still counts.
+    ///
+    /// # Errors
+    /// As for [`Fleet::admit`].
+    pub async fn expel(&self, operator: &SigningKey, machine: PublicKey) -> Result<(), FleetError> {
+        self.say(operator, machine, None).await
+    }
+
+    async fn say(
+        &self,
+        operator: &SigningKey,
+        machine: PublicKey,
+        admission: Option<Admission>,
+    ) -> Result<(), FleetError> {
+        let settings = self.settings(&operator.public()).await?;
+        Roster::new(self, settings, None).say(operator, machine, admission).await
+    }
+
+    /// Returns the machines that the operator ever admitted, in no order.
+    ///
+    /// # Errors
+    /// The fleet is not this operator's, a statement does not count, or the servers do not answer.
+    pub async fn members(&self, operator: &PublicKey) -> Result<Vec<Member>, FleetError> {
+        let roster = Roster::new(self, self.settings(operator).await?, None);
+        let (pattern, prefix) = (self.jetstream.name.machines(), self.jetstream.name.machines().replace('*', ""));
+        let request = format!("STREAM.INFO.{}", self.jetstream.name.stream());
+        let body = serde_json::json!({ "subjects_filter": pattern });
+        let info = patiently(self.patience, || self.jetstream.call::<SubjectsInfo>(&request, &body)).await;
+        let subjects = info.map_err(|error| self.failed(error))?.state.subjects.unwrap_or_default();
+        let mut members = Vec::new();
+        for subject in subjects.into_keys() {
+            // Nobody but the operator should write here. What is no key of a machine admits nobody.
+            let Some(id) = subject.strip_prefix(&prefix).and_then(|hex| format!("sha256:{hex}").parse().ok()) else {
+                continue;
+            };
+            let mut known = Known::default();
+            roster.read(&id, &mut known, self.patience).await?;
+            let Some(last) = known.said.last() else { continue };
+            let admitted = known.said.iter().rev().take_while(|said| said.statement.admission.is_some()).last();
+            let since = admitted.map(|said| said.statement.at);
+            members.push(Member { last: last.statement.clone(), since });
+        }
+        Ok(members)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::collections::BTreeSet;
+
+    fn place(seq: u64) -> Place {
+        Place { seq, time: "2026-11-30T00:00:00Z".parse().unwrap() }
+    }
+
+    #[test]
+    fn the_last_statement_before_a_place_counts() {
+        let machine = SigningKey::from_seed(&[3; 32]).unwrap().public();
+        let admission = |role: Role, until: Option<&str>| Admission {
+            name: "a".parse().unwrap(),
+            may: [role].into(),
+            labels: BTreeSet::new(),
+            tier: None,
+            until: until.map(|date| date.parse().unwrap()),
+        };
+        let mut known = Known::default();
+        let statements = [
+            (10, Some(admission(Role::Build, None))),
+            (20, Some(admission(Role::Drive, None))),
+            (30, None),
+            (40, Some(admission(Role::Drive, Some("2026-11-29")))),
+        ];
+        for (seq, admission) in statements {
+            let statement = Statement::new("F", machine, known.number(), admission);
+            known.said.push(Said { seq, statement });
+        }
+        let drives =
+            |seq| known.admission(place(seq)).is_some_and(|admission| admission.has_any(&[Role::Drive, Role::Submit]));
+        let expected = [(9, false), (11, false), (20, false), (21, true), (30, true), (31, false), (41, false)];
+        for (seq, expected) in expected {
+            assert_eq!(drives(seq), expected, "message {seq}");
+        }
+        let before = Place { seq: 41, time: "2026-11-29T23:59:59Z".parse().unwrap() };
+        assert!(known.admission(before).is_some());
+    }
+}
