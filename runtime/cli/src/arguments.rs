@@ -36,7 +36,10 @@ pub use command::CommandArguments;
 pub use control::*;
 pub use deferred::Deferred;
 #[cfg(feature = "fleet")]
-pub use fleet::{FleetArguments, FleetCommand, FleetInitArguments};
+pub use fleet::{
+    FleetAdmitArguments, FleetArguments, FleetCommand, FleetExpelArguments, FleetInitArguments, FleetKeyArguments,
+    FleetListArguments, FleetPermissionsArguments,
+};
 pub use fork::ForkArguments;
 pub use groups::tree;
 pub use help::{CompletionsArguments, HelpArguments, ManArguments};

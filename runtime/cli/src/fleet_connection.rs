@@ -9,9 +9,10 @@ use crate::fleet_keys::FleetKey;
 use glovebox_fleet::blobs::ObjectBlobs;
 use glovebox_fleet::fleet::{Fleet, FleetAddress, FleetError, Login};
 use glovebox_fleet::settings::FleetSettings;
+use glovebox_fleet::statement::Role;
 use glovebox_fleet::store_url::{StoreError, StoreUrl};
 use glovebox_plan::config::Config;
-use glovebox_signing::key::PublicKey;
+use glovebox_signing::key::{PublicKey, SigningKey};
 use std::path::Path;
 
 const PASSWORD: &str = "GLOVEBOX_NATS_PASSWORD";
@@ -33,17 +34,28 @@ pub struct ConnectedFleet {
     pub blobs: ObjectBlobs,
 }
 
+impl ConnectedFleet {
+    /// Checks that this machine is admitted now with one of these roles.
+    ///
+    /// # Errors
+    /// It is not, or it has no key (exit 6).
+    pub async fn require(&self, roles: &[Role]) -> Result<(), Stop> {
+        self.fleet.require(roles).await.map_err(|error| stop(&error))
+    }
+}
+
 impl FleetArguments {
     /// Connects to the fleet, reads its settings and opens its blobs. `config` may name the operator. `workdir` is the
-    /// project folder, in which no key may lie.
+    /// project folder, in which no key may lie. Without a key of this machine, journals can only be read.
     ///
     /// # Errors
     /// No server answers (exit 9), the servers refuse the user or another operator made the fleet (6), there is no fleet
     /// (3), or the arguments are incomplete (2).
     pub async fn connect(&self, config: &Config, workdir: &Path) -> Result<ConnectedFleet, Stop> {
         let operator = self.operator(config, workdir)?;
-        let fleet = self.servers().await?;
-        let settings = fleet.settings(&operator).await.map_err(|error| stop(&error))?;
+        let key = FleetKey::Machine.read(workdir)?;
+        let mut fleet = self.servers().await?;
+        let settings = fleet.join(&operator, key).await.map_err(|error| stop(&error))?;
         let blobs = open(&settings.store)?;
         Ok(ConnectedFleet { fleet, settings, blobs })
     }
@@ -68,6 +80,19 @@ impl FleetArguments {
         key.ok_or_else(|| {
             Stop::new(Exit::Usage, "the operator of the fleet is not known")
                 .with_help("ask the operator for the public key: `--operator ed25519:…`, or `operator = \"ed25519:…\"` under `[fleet]` in glovebox.toml")
+        })
+    }
+
+    /// Returns the operator's private key.
+    ///
+    /// # Errors
+    /// This user does not have it (exit 6).
+    pub fn operator_key(&self, config: &Config, workdir: &Path) -> Result<SigningKey, Stop> {
+        let named = self.operator.or(config.fleet.operator);
+        let key = FleetKey::Operator.read(workdir)?.filter(|key| named.is_none_or(|named| named == key.public()));
+        key.ok_or_else(|| {
+            Stop::new(Exit::Policy, "this user does not have the key of the fleet's operator")
+                .with_help("run the command as the user who ran `glovebox fleet init`")
         })
     }
 
@@ -119,6 +144,7 @@ pub fn stop(error: &FleetError) -> Stop {
     let exit = match error.exit_code() {
         9 => Exit::Transient,
         6 => Exit::Policy,
+        11 => Exit::Mismatch,
         _ => Exit::Invalid,
     };
     let (message, help) = error.parts();

@@ -17,12 +17,15 @@ const FOLDER: &str = "fleet";
 pub enum FleetKey {
     /// Admits and expels machines.
     Operator,
+    /// Signs what this machine, or this user, does in a fleet.
+    Machine,
 }
 
 impl FleetKey {
     fn file_name(self) -> &'static str {
         match self {
             Self::Operator => "operator.key",
+            Self::Machine => "machine.key",
         }
     }
 

@@ -215,6 +215,14 @@ fn schemas() -> Vec<(&'static str, Schema)> {
         ("control", written::<ControlFile<'_>>()),
         ("diff", written::<DiffFile>()),
         ("evidence", written::<EvidenceFile<'_>>()),
+        #[cfg(feature = "fleet")]
+        ("fleet", written::<glovebox_fleet::settings::FleetSettings>()),
+        #[cfg(feature = "fleet")]
+        ("fleet-frame", written::<glovebox_fleet::frame::Header>()),
+        #[cfg(feature = "fleet")]
+        ("fleet-ls", written::<crate::commands::fleet::FleetMachines>()),
+        #[cfg(feature = "fleet")]
+        ("fleet-machine", written::<glovebox_fleet::statement::Statement>()),
         ("gates", written::<GatesFile>()),
         ("holdout-status", written::<Status<'_>>()),
         ("holdout-verify", written::<Verified<'_>>()),

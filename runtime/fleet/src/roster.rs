@@ -11,7 +11,7 @@ use crate::fleet::{Fleet, FleetError};
 use crate::jetstream::{Publish, RequestError};
 use crate::patience::patiently;
 use crate::settings::FleetSettings;
-use crate::statement::{Admission, Role, Statement, StatementFault};
+use crate::statement::{Admission, Role, Statement, StatementFault, Word};
 use glovebox_journal::ports::PortError;
 use glovebox_signing::envelope::{Envelope, PayloadType};
 use glovebox_signing::key::{KeyId, PublicKey, SigningKey};
@@ -75,8 +75,10 @@ pub(crate) struct Roster {
 pub struct Member {
     /// The last statement.
     pub last: Statement,
-    /// When the first of its admissions in a row was stored. `None` if it is expelled.
+    /// When the first of its admissions in a row was made. `None` if it is expelled.
     pub since: Option<Timestamp>,
+    /// The name that it has, or had when it was expelled. `None` if it was never admitted.
+    pub name: Option<Word>,
 }
 
 impl Roster {
@@ -335,7 +337,9 @@ impl Fleet {
             let Some(last) = known.said.last() else { continue };
             let admitted = known.said.iter().rev().take_while(|said| said.statement.admission.is_some()).last();
             let since = admitted.map(|said| said.statement.at);
-            members.push(Member { last: last.statement.clone(), since });
+            let named = known.said.iter().rev().find_map(|said| said.statement.admission.as_ref());
+            let name = named.map(|admission| admission.name.clone());
+            members.push(Member { last: last.statement.clone(), since, name });
         }
         Ok(members)
     }
