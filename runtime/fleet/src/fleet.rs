@@ -5,13 +5,13 @@
 use crate::blobs::ObjectBlobs;
 use crate::jetstream::{JetStream, RequestError, Violation};
 use crate::log::NatsLog;
-use crate::roster::Roster;
+use crate::roster::{Place, Roster, Signed};
 use crate::settings::FleetSettings;
 use crate::statement::Role;
 use crate::subjects::{FleetName, token as plain_or_digest};
 use async_nats::{Client, ConnectErrorKind, ConnectOptions, Event, ServerError};
 use glovebox_journal::ports::PortError;
-use glovebox_signing::envelope::Broken;
+use glovebox_signing::envelope::{Broken, Envelope, PayloadType};
 use glovebox_signing::key::{KeyId, PublicKey, SigningKey};
 use std::sync::Arc;
 use std::time::Duration;
@@ -39,6 +39,9 @@ impl FleetAddress {
         Self { servers, login: None, name: FleetName::default(), answer_wait, patience }
     }
 }
+
+/// Why nothing is read or written before a fleet is joined.
+pub(crate) const NOT_JOINED: &str = "the operator of the fleet is not known, so no signature can be checked";
 
 /// A user of the servers.
 #[derive(Clone)]
@@ -233,16 +236,53 @@ impl Fleet {
         NatsLog::new(self.jetstream.clone(), blobs, self.patience, self.roster.clone())
     }
 
+    /// Returns the public key of this machine.
+    ///
+    /// # Errors
+    /// It has none, or the fleet was not joined.
+    pub fn machine(&self) -> Result<PublicKey, PortError> {
+        Ok(self.joined()?.key()?.public())
+    }
+
+    /// Signs a message that is not a frame, such as a result, and returns its envelope. The signature covers neither the
+    /// subject nor the time: the payload must name what it is about.
+    ///
+    /// # Errors
+    /// This machine has no key, or the fleet was not joined.
+    pub fn sign(&self, kind: PayloadType, payload: &[u8]) -> Result<Vec<u8>, PortError> {
+        Ok(Envelope::sign(kind, payload, &[self.joined()?.key()?]).to_line().into_bytes())
+    }
+
+    /// Opens the envelope of a signed message.
+    ///
+    /// # Errors
+    /// [`PortError::Corrupt`] if the envelope or its signature is damaged, [`PortError::Foreign`] with the number `record` if
+    /// the signer had none of the roles at the place.
+    pub async fn open(
+        &self,
+        kind: PayloadType,
+        message: &[u8],
+        at: Place,
+        roles: &[Role],
+        record: u64,
+    ) -> Result<Signed, PortError> {
+        self.joined()?.open(kind, message, at, roles, record).await
+    }
+
+    fn joined(&self) -> Result<&Roster, PortError> {
+        self.roster.as_deref().ok_or_else(|| PortError::Unavailable(NOT_JOINED.to_owned()))
+    }
+
     /// Checks that this machine is admitted now with one of these roles.
     ///
     /// # Errors
     /// It is not, or the servers do not answer.
     pub async fn require(&self, roles: &[Role]) -> Result<(), FleetError> {
-        let refused = match &self.roster {
-            Some(roster) => roster.signer(roles).await.map(drop),
-            None => Err(PortError::Unavailable("the operator of the fleet is not known".to_owned())),
+        let admitted = match self.joined() {
+            Ok(roster) => roster.signer(roles).await.map(drop),
+            Err(error) => Err(error),
         };
-        refused.map_err(|error| match error {
+        admitted.map_err(|error| match error {
             PortError::Unavailable(reason) => FleetError::NotAdmitted { reason },
             error => FleetError::NoServer { servers: self.servers.clone(), reason: error.to_string() },
         })

@@ -9,6 +9,7 @@
 //! whole patience the append is [`PortError::Ambiguous`]. No call creates a stream.
 
 use crate::blobs::ObjectBlobs;
+use crate::fleet::NOT_JOINED;
 use crate::frame::{self, EVENTS_BYTES_MAX, Frame};
 use crate::jetstream::{BATCH_MAX, JetStream, Message, Publish, RequestError};
 use crate::patience::{self, Pause};
@@ -68,9 +69,7 @@ impl NatsLog {
     }
 
     fn roster(&self) -> Result<&Roster, PortError> {
-        self.roster.as_deref().ok_or_else(|| {
-            PortError::Unavailable("the operator of the fleet is not known, so no signature can be checked".to_owned())
-        })
+        self.roster.as_deref().ok_or_else(|| PortError::Unavailable(NOT_JOINED.to_owned()))
     }
 
     /// Repeats a read until there is an answer.
@@ -110,7 +109,7 @@ impl NatsLog {
                     break;
                 }
                 for message in messages {
-                    let (header, records) = self.decode(run, &message, fold.tip).await?;
+                    let (header, records) = self.decode(run, &message, last, fold.tip).await?;
                     fold.apply(message.seq, &header.nonce, &records);
                 }
             }
@@ -136,18 +135,19 @@ impl NatsLog {
     }
 
     /// Returns the header and the records of a frame, verified against the end of the journal before it and against the
-    /// statements about its signer.
+    /// statements about its signer. Messages up to number `last` are read together with it.
     async fn decode(
         &self,
         run: &RunId,
         message: &Message,
+        last: u64,
         tip: frame::Tip,
     ) -> Result<(frame::Header, Vec<Record>), PortError> {
         let (header, lines) = frame::parse(&message.payload, tip.seq + 1)?;
         // A frame that was stored twice is called so before anybody is asked who signed it.
         frame::follows(&header, tip)?;
         header.check_signature(run)?;
-        let at = roster::Place { seq: message.seq, time: message.time };
+        let at = roster::Place::new(message.seq, message.time).before(last);
         self.roster()?.require(&header.signer, at, roles(header.first), header.first).await?;
         let records = match (header.events, lines) {
             (Some(digest), _) => {
@@ -332,7 +332,7 @@ impl RunLog for NatsLog {
         {
             let (place, message) = frame?;
             let message = message.ok_or_else(|| frame::corrupt(place.first, "it is not in the stream any more"))?;
-            let (header, found) = self.decode(run, &message, tip).await?;
+            let (header, found) = self.decode(run, &message, message.seq, tip).await?;
             if header.hash != place.hash {
                 return Err(frame::corrupt(place.first, "it has changed since the journal was verified"));
             }

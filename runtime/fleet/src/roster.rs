@@ -22,42 +22,62 @@ use std::time::Duration;
 use tokio::sync::Mutex;
 use tokio::time::Instant;
 
-/// How old the last look at the statements about this machine may be when it appends.
-const OWN_AGE_MAX: Duration = Duration::from_secs(1);
+/// How old the last look at the statements about a machine may be when it appends, or sends what is not stored.
+const AGE_MAX: Duration = Duration::from_secs(1);
 
-/// A place in the stream.
+/// A place in the stream, or now.
 #[derive(Debug, Clone, Copy)]
 pub struct Place {
     /// The number of a message.
-    pub seq: u64,
+    seq: u64,
     /// When the server stored it.
-    pub time: Timestamp,
+    time: Timestamp,
+    /// All statements before this number are needed. At least `seq`, and higher if many messages are read at once.
+    read_to: u64,
+}
+
+impl Place {
+    /// Returns the place of a message that the server stored at this time.
+    pub fn new(seq: u64, time: Timestamp) -> Self {
+        Self { seq, time, read_to: seq }
+    }
+
+    /// Returns the place after everything that is stored now, for messages that are not stored.
+    pub fn now() -> Self {
+        Self { seq: u64::MAX, time: Timestamp::now(), read_to: u64::MAX }
+    }
+
+    /// Says that the message is one of several that are read, the last of which has this number.
+    #[must_use]
+    pub(crate) fn before(self, last: u64) -> Self {
+        Self { read_to: last.max(self.seq), ..self }
+    }
 }
 
 /// A statement, and the number of its message.
 #[derive(Debug, Clone)]
-struct Said {
+struct StoredStatement {
     seq: u64,
     statement: Statement,
 }
 
 /// What is known about one machine.
 #[derive(Debug, Default)]
-struct Known {
-    said: Vec<Said>,
+struct MachineHistory {
+    statements: Vec<StoredStatement>,
     /// There is no other statement before this number.
     complete_to: u64,
     read_at: Option<Instant>,
 }
 
-impl Known {
+impl MachineHistory {
     fn number(&self) -> u64 {
-        self.said.last().map_or(0, |said| said.statement.number)
+        self.statements.last().map_or(0, |stored| stored.statement.number)
     }
 
     /// Returns the admission that holds at a place.
     fn admission(&self, at: Place) -> Option<&Admission> {
-        let last = self.said.iter().rfind(|said| said.seq < at.seq)?;
+        let last = self.statements.iter().rfind(|stored| stored.seq < at.seq)?;
         last.statement.admission.as_ref().filter(|admission| admission.is_valid_at(at.time))
     }
 }
@@ -67,7 +87,18 @@ pub(crate) struct Roster {
     fleet: Fleet,
     settings: FleetSettings,
     key: Option<SigningKey>,
-    known: Mutex<HashMap<KeyId, Known>>,
+    histories: Mutex<HashMap<KeyId, MachineHistory>>,
+}
+
+/// The payload of a signed message, and the machine that signed it.
+#[derive(Debug, Clone)]
+pub struct Signed {
+    /// What was signed.
+    pub payload: Vec<u8>,
+    /// The key of the signer.
+    pub machine: PublicKey,
+    /// What the signer was admitted to.
+    pub admission: Admission,
 }
 
 /// A machine that the operator spoke about, as `fleet ls` shows it.
@@ -83,40 +114,48 @@ pub struct Member {
 
 impl Roster {
     pub(crate) fn new(fleet: &Fleet, settings: FleetSettings, key: Option<SigningKey>) -> Self {
-        Self { fleet: Fleet { roster: None, ..fleet.clone() }, settings, key, known: Mutex::default() }
+        Self { fleet: Fleet { roster: None, ..fleet.clone() }, settings, key, histories: Mutex::default() }
     }
 
-    /// Returns the key of this machine.
-    pub(crate) fn key(&self) -> Option<&SigningKey> {
-        self.key.as_ref()
-    }
-
-    /// Checks that a machine had one of these roles at a place.
+    /// Returns what a machine was admitted to at a place.
     ///
     /// # Errors
-    /// [`PortError::Foreign`] with `record` if it had not.
+    /// [`PortError::Foreign`] with `record` if it had none of these roles.
     pub(crate) async fn require(
         &self,
         machine: &PublicKey,
         at: Place,
         roles: &[Role],
         record: u64,
-    ) -> Result<(), PortError> {
-        let id = machine.id();
-        let mut known = self.known.lock().await;
-        let known = known.entry(id).or_default();
-        if known.complete_to < at.seq {
-            self.read(&id, known, self.fleet.patience).await.map_err(|error| port_error(&error))?;
-            known.complete_to = known.complete_to.max(at.seq);
-        }
-        match known.admission(at).is_some_and(|admission| admission.has_any(roles)) {
-            true => Ok(()),
-            false => {
-                let roles = roles.iter().map(|role| role.as_str()).collect::<Vec<_>>().join(" or ");
-                tracing::warn!(%machine, record, "the signer of the record was not admitted to {roles}");
-                Err(PortError::Foreign { seq: record })
+    ) -> Result<Admission, PortError> {
+        let found = self.admission(&machine.id(), at).await?;
+        found.map(|(_, admission)| admission).filter(|admission| admission.has_any(roles)).ok_or_else(|| {
+            tracing::warn!(%machine, record, "the signer was not admitted to {}", list(roles));
+            PortError::Foreign { seq: record }
+        })
+    }
+
+    /// Returns the key and the admission of a machine at a place. `None` if it was not admitted there.
+    async fn admission(&self, machine: &KeyId, at: Place) -> Result<Option<(PublicKey, Admission)>, PortError> {
+        let mut histories = self.histories.lock().await;
+        let history = histories.entry(*machine).or_default();
+        let is_fresh = match at.read_to {
+            u64::MAX => history.read_at.is_some_and(|read_at| read_at.elapsed() <= AGE_MAX),
+            read_to => history.complete_to >= read_to,
+        };
+        if !is_fresh {
+            self.read(machine, history, self.fleet.patience).await.map_err(|error| port_error(&error))?;
+            if at.read_to != u64::MAX {
+                history.complete_to = history.complete_to.max(at.read_to);
             }
         }
+        let found = history.admission(at).cloned();
+        let found = history.statements.first().map(|first| first.statement.machine).zip(found);
+        // A signature can name any key. Only those of machines are kept.
+        if history.statements.is_empty() {
+            histories.remove(machine);
+        }
+        Ok(found)
     }
 
     /// Returns the key of this machine if it is admitted now with one of these roles.
@@ -124,19 +163,16 @@ impl Roster {
     /// # Errors
     /// [`PortError::Unavailable`] if it is not, or if the servers do not answer.
     pub(crate) async fn signer(&self, roles: &[Role]) -> Result<&SigningKey, PortError> {
-        let refused = |reason: String| PortError::Unavailable(reason);
-        let key = self.key.as_ref().ok_or_else(|| {
-            refused("this user has no key for the fleet\nhelp: make one: `glovebox fleet key`".to_owned())
-        })?;
+        let key = self.key()?;
         let machine = key.public();
         let id = machine.id();
-        let mut known = self.known.lock().await;
-        let known = known.entry(id).or_default();
-        match known.read_at {
-            None => self.read(&id, known, self.fleet.patience).await.map_err(|error| port_error(&error))?,
+        let mut histories = self.histories.lock().await;
+        let history = histories.entry(id).or_default();
+        match history.read_at {
+            None => self.read(&id, history, self.fleet.patience).await.map_err(|error| port_error(&error))?,
             // While the servers are away, what is known is used: readers decide in the end.
-            Some(read_at) if read_at.elapsed() > OWN_AGE_MAX => {
-                let read = self.read(&id, known, Duration::ZERO).await;
+            Some(read_at) if read_at.elapsed() > AGE_MAX => {
+                let read = self.read(&id, history, Duration::ZERO).await;
                 read.or_else(|error| match error {
                     FleetError::NoServer { .. } => Ok(()),
                     error => Err(port_error(&error)),
@@ -144,52 +180,61 @@ impl Roster {
             }
             Some(_) => {}
         }
-        let now = Place { seq: u64::MAX, time: Timestamp::now() };
-        match known.admission(now).is_some_and(|admission| admission.has_any(roles)) {
+        match history.admission(Place::now()).is_some_and(|admission| admission.has_any(roles)) {
             true => Ok(key),
-            false => {
-                let (role, roles) = (roles[0], roles.iter().map(|role| role.as_str()).collect::<Vec<_>>().join(" or "));
-                Err(refused(format!(
-                    "this machine is not admitted to {roles}: its key is {machine}\n\
-                     help: the operator admits it: `glovebox fleet admit {machine} --name NAME --may {role}`"
-                )))
-            }
+            false => Err(PortError::Unavailable(format!(
+                "this machine is not admitted to {}: its key is {machine}\n\
+                 help: the operator admits it: `glovebox fleet admit {machine} --name NAME --may {}`",
+                list(roles),
+                roles.last().map_or("drive", |role| role.as_str()),
+            ))),
         }
     }
 
+    /// Returns the key of this machine.
+    ///
+    /// # Errors
+    /// [`PortError::Unavailable`] if it has none.
+    pub(crate) fn key(&self) -> Result<&SigningKey, PortError> {
+        self.key.as_ref().ok_or_else(|| {
+            let reason = "this user has no key for the fleet\nhelp: make one: `glovebox fleet key`";
+            PortError::Unavailable(reason.to_owned())
+        })
+    }
+
     /// Reads the statements about a machine that follow those that are known. All that are stored when it is called are read.
-    async fn read(&self, machine: &KeyId, known: &mut Known, patience: Duration) -> Result<(), FleetError> {
+    async fn read(&self, machine: &KeyId, history: &mut MachineHistory, patience: Duration) -> Result<(), FleetError> {
         let subject = self.fleet.jetstream.name.machine(machine);
         let failed = |fault: StatementFault| FleetError::Statement { machine: *machine, reason: fault.to_string() };
         loop {
-            let from = known.said.last().map_or(1, |said| said.seq + 1);
+            let from = history.statements.last().map_or(1, |stored| stored.seq + 1);
             let next = patiently(patience, || self.fleet.jetstream.next(&subject, from)).await;
             let next = next.map_err(|error| self.fleet.failed(error))?;
             let Some(message) = next else { break };
             let statement =
-                Statement::open(&message.payload, &self.settings.operator, known.number()).map_err(failed)?;
+                Statement::open(&message.payload, &self.settings.operator, history.number()).map_err(failed)?;
             if statement.fleet != self.settings.id {
                 return Err(failed(StatementFault::Other("fleet")));
             }
             if statement.machine.id() != *machine {
                 return Err(failed(StatementFault::Other("machine")));
             }
-            known.said.push(Said { seq: message.seq, statement });
+            history.statements.push(StoredStatement { seq: message.seq, statement });
         }
-        known.read_at = Some(Instant::now());
+        history.read_at = Some(Instant::now());
         Ok(())
     }
 
     /// Stores a further statement about a machine. Another one at the same time makes it fail.
-    async fn say(
+    async fn state(
         &self,
         operator: &SigningKey,
         machine: PublicKey,
         admission: Option<Admission>,
     ) -> Result<(), FleetError> {
-        let mut known = Known::default();
+        let mut known = MachineHistory::default();
         self.read(&machine.id(), &mut known, self.fleet.patience).await?;
-        let (head, last) = (known.said.last().map_or(0, |said| said.seq), known.number());
+        let (head, last) = (known.statements.last().map_or(0, |stored| stored.seq), known.number());
         let statement = Statement::new(&self.settings.id, machine, last, admission);
         let no_server = |reason: String| FleetError::NoServer { servers: self.fleet.servers.clone(), reason };
         let payload = statement.sign(operator).map_err(|error| no_server(error.to_string()))?;
@@ -199,8 +244,8 @@ impl Roster {
             // A repetition finds its own statement if the answer to the first one was lost.
             Err(RequestError::WrongHead) => {
                 self.read(&machine.id(), &mut known, self.fleet.patience).await?;
-                match known.said.get(usize::try_from(last).unwrap_or(usize::MAX)) {
-                    Some(said) if said.statement == statement => Ok(()),
+                match known.statements.get(usize::try_from(last).unwrap_or(usize::MAX)) {
+                    Some(stored) if stored.statement == statement => Ok(()),
                     _ => Err(no_server("another statement about the machine was made at the same time".to_owned())),
                 }
             }
@@ -208,14 +253,11 @@ impl Roster {
         }
     }
 
-    /// Reads a signed message that is neither a frame nor a statement, such as a result. Returns its payload and its signer,
-    /// which had one of these roles at the place of the message.
-    ///
-    /// The signature does not cover the subject: the payload must name what it is about.
+    /// Opens an envelope with one signature, and returns its payload and its signer.
     ///
     /// # Errors
-    /// [`PortError::Corrupt`] if the message or its signature is damaged, [`PortError::Foreign`] with `record` if the signer
-    /// had none of the roles.
+    /// [`PortError::Corrupt`] if the envelope or its signature is damaged, [`PortError::Foreign`] with `record` if the signer
+    /// had none of the roles at the place.
     pub(crate) async fn open(
         &self,
         kind: PayloadType,
@@ -223,31 +265,25 @@ impl Roster {
         at: Place,
         roles: &[Role],
         record: u64,
-    ) -> Result<(Vec<u8>, PublicKey), PortError> {
-        let corrupt = |found: String| PortError::Corrupt { what: format!("message {}", at.seq), found };
+    ) -> Result<Signed, PortError> {
+        let corrupt = |found: String| PortError::Corrupt { what: format!("a signed message ({kind})"), found };
         let read = Envelope::read(kind, message).map_err(|error| corrupt(error.to_string()))?;
         let mut named = read.named_keys().map(str::parse::<KeyId>);
         let (Some(Ok(id)), None) = (named.next(), named.next()) else {
             return Err(corrupt("it does not have one signature".to_owned()));
         };
-        // The id only says whose statements to read: they have the key.
-        let machine = {
-            let mut known = self.known.lock().await;
-            let known = known.entry(id).or_default();
-            if known.complete_to < at.seq {
-                self.read(&id, known, self.fleet.patience).await.map_err(|error| port_error(&error))?;
-                known.complete_to = known.complete_to.max(at.seq);
-            }
-            known.said.first().map(|said| said.statement.machine)
-        };
-        let Some(machine) = machine else {
-            tracing::warn!(key = %id, record, "the operator never admitted the signer of a message");
+        let found = self.admission(&id, at).await?;
+        let Some((machine, admission)) = found.filter(|(_, admission)| admission.has_any(roles)) else {
+            tracing::warn!(key = %id, record, "the signer of a message was not admitted to {}", list(roles));
             return Err(PortError::Foreign { seq: record });
         };
         let (payload, _) = read.verify([&machine]).map_err(|error| corrupt(error.to_string()))?;
-        self.require(&machine, at, roles, record).await?;
-        Ok((payload.to_vec(), machine))
+        Ok(Signed { payload: payload.to_vec(), machine, admission })
     }
+}
+
+fn list(roles: &[Role]) -> String {
+    roles.iter().map(|role| role.as_str()).collect::<Vec<_>>().join(" or ")
 }
 
 /// Returns the error of a journal whose signers cannot be checked.
@@ -294,7 +330,7 @@ impl Fleet {
                 help: format!("choose another name, or expel that machine: `glovebox fleet expel {}`", admission.name),
             });
         }
-        self.say(operator, machine, Some(admission)).await
+        self.state(operator, machine, Some(admission)).await
     }
 
     /// Expels a machine. What it signed before still counts.
@@ -302,17 +338,17 @@ impl Fleet {
     /// # Errors
     /// As for [`Fleet::admit`].
     pub async fn expel(&self, operator: &SigningKey, machine: PublicKey) -> Result<(), FleetError> {
-        self.say(operator, machine, None).await
+        self.state(operator, machine, None).await
     }
 
-    async fn say(
+    async fn state(
         &self,
         operator: &SigningKey,
         machine: PublicKey,
         admission: Option<Admission>,
     ) -> Result<(), FleetError> {
         let settings = self.settings(&operator.public()).await?;
-        Roster::new(self, settings, None).say(operator, machine, admission).await
+        Roster::new(self, settings, None).state(operator, machine, admission).await
     }
 
     /// Returns the machines that the operator ever admitted, in no order.
@@ -332,12 +368,13 @@ impl Fleet {
             let Some(id) = subject.strip_prefix(&prefix).and_then(|hex| format!("sha256:{hex}").parse().ok()) else {
                 continue;
             };
-            let mut known = Known::default();
+            let mut known = MachineHistory::default();
             roster.read(&id, &mut known, self.patience).await?;
-            let Some(last) = known.said.last() else { continue };
-            let admitted = known.said.iter().rev().take_while(|said| said.statement.admission.is_some()).last();
-            let since = admitted.map(|said| said.statement.at);
-            let named = known.said.iter().rev().find_map(|said| said.statement.admission.as_ref());
+            let Some(last) = known.statements.last() else { continue };
+            let admitted =
+                known.statements.iter().rev().take_while(|stored| stored.statement.admission.is_some()).last();
+            let since = admitted.map(|stored| stored.statement.at);
+            let named = known.statements.iter().rev().find_map(|stored| stored.statement.admission.as_ref());
             let name = named.map(|admission| admission.name.clone());
             members.push(Member { last: last.statement.clone(), since, name });
         }
@@ -351,7 +388,7 @@ mod tests {
     use std::collections::BTreeSet;
 
     fn place(seq: u64) -> Place {
-        Place { seq, time: "2026-11-30T00:00:00Z".parse().unwrap() }
+        Place::new(seq, "2026-11-30T00:00:00Z".parse().unwrap())
     }
 
     #[test]
@@ -364,7 +401,7 @@ mod tests {
             tier: None,
             until: until.map(|date| date.parse().unwrap()),
         };
-        let mut known = Known::default();
+        let mut known = MachineHistory::default();
         let statements = [
             (10, Some(admission(Role::Build, None))),
             (20, Some(admission(Role::Drive, None))),
@@ -373,7 +410,7 @@ mod tests {
         ];
         for (seq, admission) in statements {
             let statement = Statement::new("F", machine, known.number(), admission);
-            known.said.push(Said { seq, statement });
+            known.statements.push(StoredStatement { seq, statement });
         }
         let drives =
             |seq| known.admission(place(seq)).is_some_and(|admission| admission.has_any(&[Role::Drive, Role::Submit]));
@@ -381,7 +418,7 @@ mod tests {
         for (seq, expected) in expected {
             assert_eq!(drives(seq), expected, "message {seq}");
         }
-        let before = Place { seq: 41, time: "2026-11-29T23:59:59Z".parse().unwrap() };
+        let before = Place::new(41, "2026-11-29T23:59:59Z".parse().unwrap());
         assert!(known.admission(before).is_some());
     }
 }

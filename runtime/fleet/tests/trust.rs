@@ -10,10 +10,12 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use glovebox_fleet::fleet::{Fleet, FleetError, Login};
 use glovebox_fleet::init::Replication::SingleNode;
+use glovebox_fleet::roster::Place;
 use glovebox_fleet::server_users::{ServerRole, server_config};
 use glovebox_fleet::statement::Role;
 use glovebox_fleet::subjects::FleetName;
 use glovebox_journal::ports::{PortError, RunLog as _};
+use glovebox_signing::envelope::PayloadType;
 use glovebox_signing::key::SigningKey;
 use std::time::Duration;
 
@@ -244,6 +246,43 @@ async fn a_statement_of_another_fleet_or_operator_does_not_count() {
     assert_eq!(error.exit_code(), 6, "{error}");
     let error = here.establish(&operator(), &"file:///elsewhere".parse().unwrap()).await.unwrap_err();
     assert_eq!(error.exit_code(), 3, "{error}");
+}
+
+/// A result, or a claim, is an envelope of one kind by a machine with a role.
+#[tokio::test]
+async fn a_signed_message_is_of_one_kind_and_one_machine() {
+    if !can_run("signed messages") {
+        return;
+    }
+    let bench = Bench::start(1).await;
+    let fleet = bench.fleet().await;
+    let worker = admission("worker", &[Role::Build]);
+    fleet.admit(&operator(), key(5).public(), worker.clone()).await.unwrap();
+    let servers = address(bench.servers.addresses());
+    let (signer, driver, stranger) =
+        (joined(&servers, key(5)).await, joined(&servers, machine()).await, joined(&servers, key(4)).await);
+    let kind = PayloadType::FLEET_RESULT;
+    let message = signer.sign(kind, b"made").unwrap();
+    let open = async |message: &[u8], kind, roles: &[Role]| driver.open(kind, message, Place::now(), roles, 7).await;
+    let found = open(&message, kind, &[Role::Build, Role::Verify]).await.unwrap();
+    assert_eq!((found.payload.as_slice(), found.machine, found.admission), (&b"made"[..], key(5).public(), worker));
+    let other_kind = open(&message, PayloadType::FLEET_FRAME, &[Role::Build]).await;
+    assert!(matches!(other_kind, Err(PortError::Corrupt { .. })), "{other_kind:?}");
+    let changed =
+        String::from_utf8(message.clone()).unwrap().replace(&STANDARD.encode("made"), &STANDARD.encode("fake"));
+    let changed = open(changed.as_bytes(), kind, &[Role::Build]).await;
+    assert!(matches!(changed, Err(PortError::Corrupt { .. })), "{changed:?}");
+    let other_role = open(&message, kind, &[Role::Verify]).await;
+    assert!(matches!(other_role, Err(PortError::Foreign { seq: 7 })), "{other_role:?}");
+    let strange = open(&stranger.sign(kind, b"made").unwrap(), kind, &[Role::Build]).await;
+    assert!(matches!(strange, Err(PortError::Foreign { seq: 7 })), "{strange:?}");
+    // At a place before the admission it counts as little as after the expulsion.
+    let early = driver.open(kind, &message, Place::new(1, jiff::Timestamp::now()), &[Role::Build], 7).await;
+    assert!(matches!(early, Err(PortError::Foreign { .. })), "{early:?}");
+    fleet.expel(&operator(), key(5).public()).await.unwrap();
+    tokio::time::sleep(Duration::from_millis(1100)).await;
+    let late = open(&message, kind, &[Role::Build]).await;
+    assert!(matches!(late, Err(PortError::Foreign { .. })), "{late:?}");
 }
 
 #[tokio::test]
