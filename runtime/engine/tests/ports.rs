@@ -19,12 +19,15 @@ use glovebox_fleet::blobs::ObjectBlobs;
 use glovebox_fleet::fleet::{Fleet, FleetAddress};
 use glovebox_fleet::init::Replication;
 use glovebox_fleet::log::NatsLog;
+use glovebox_fleet::statement::{Admission, Role};
 use glovebox_journal::blobs::DirBlobs;
 use glovebox_journal::event::{BranchId, Event, Record, RunCanceled, RunId, StageReady, StreamKey, Task, Work};
 use glovebox_journal::memory::{MemoryBlobs, MemoryLog};
 use glovebox_journal::ports::{BlobStore, ClaimQueue, PortError, RunLog, Stored};
 use glovebox_journal::sqlite::SqliteLog;
+use glovebox_signing::key::SigningKey;
 use jiff::{SignedDuration, Timestamp};
+use std::collections::BTreeSet;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -63,8 +66,9 @@ impl Adapter for SqliteLog {
 impl Adapter for NatsLog {
     async fn empty() -> Under<Self> {
         let servers = NatsServers::start(1, "");
-        let fleet = Fleet::connect(&FleetAddress::new(servers.addresses())).await.unwrap();
+        let mut fleet = Fleet::connect(&FleetAddress::new(servers.addresses())).await.unwrap();
         fleet.init(Replication::SingleNode).await.unwrap();
+        join(&mut fleet).await;
         let log = Arc::new(fleet.log(ObjectBlobs::in_memory().unwrap()));
         Under { log, run: "run".into(), _folder: None, _servers: Some(servers) }
     }
@@ -76,6 +80,16 @@ impl Adapter for NatsLog {
         }
         is_here
     }
+}
+
+/// Makes the fleet and joins it as a machine that may append.
+async fn join(fleet: &mut Fleet) {
+    let [operator, machine] = [1, 2].map(|seed| SigningKey::from_seed(&[seed; 32]).unwrap());
+    fleet.establish(&operator, &"file:///shared".parse().unwrap()).await.unwrap();
+    let (name, may) = ("machine".parse().unwrap(), [Role::Submit, Role::Drive].into());
+    let admission = Admission { name, may, labels: BTreeSet::new(), tier: None, until: None };
+    fleet.admit(&operator, machine.public(), admission).await.unwrap();
+    fleet.join(&operator.public(), Some(machine)).await.unwrap();
 }
 
 impl<L: Adapter> Under<L> {
