@@ -34,7 +34,7 @@ fn knows(help: &str, word: &str) -> bool {
 }
 
 /// Commands whose flags are defined by their subcommands.
-const GROUPS: [&str; 3] = ["plugin", "tokens", "trust"];
+const GROUPS: [&str; 4] = ["fleet", "plugin", "tokens", "trust"];
 
 #[test]
 fn commands_in_the_documentation_are_real() {

@@ -214,6 +214,8 @@ fn schemas() -> Vec<(&'static str, Schema)> {
         ("branch", written::<Branch>()),
         ("control", written::<ControlFile<'_>>()),
         ("diff", written::<DiffFile>()),
+        #[cfg(feature = "fleet")]
+        ("doctor-fleet", written::<crate::commands::doctor::fleet::FleetReport>()),
         ("evidence", written::<EvidenceFile<'_>>()),
         #[cfg(feature = "fleet")]
         ("fleet", written::<glovebox_fleet::settings::FleetSettings>()),

@@ -12,7 +12,7 @@ use crate::blobs::ObjectBlobs;
 use crate::fleet::NOT_JOINED;
 use crate::frame::{self, EVENTS_BYTES_MAX, Frame};
 use crate::jetstream::{BATCH_MAX, JetStream, Message, Publish, RequestError};
-use crate::patience::{self, Pause};
+use crate::repetition::{self, Pause};
 use crate::roster::{self, Roster};
 use crate::run::{Place, RunFold};
 use crate::statement::Role;
@@ -77,7 +77,7 @@ impl NatsLog {
     where
         F: Future<Output = Result<T, RequestError>>,
     {
-        patience::patiently(self.patience, request).await.map_err(|error| self.failed(error))
+        repetition::patiently(self.patience, request).await.map_err(|error| self.failed(error))
     }
 
     /// Returns the error of a request that stored nothing.

@@ -9,7 +9,7 @@
 
 use crate::fleet::{Fleet, FleetError};
 use crate::jetstream::{Publish, RequestError};
-use crate::patience::patiently;
+use crate::repetition::patiently;
 use crate::settings::FleetSettings;
 use crate::statement::{Admission, Role, Statement, StatementFault, Word};
 use glovebox_journal::ports::PortError;

@@ -6,7 +6,7 @@
 
 use crate::fleet::{Fleet, FleetError};
 use crate::jetstream::{Publish, RequestError};
-use crate::patience::patiently;
+use crate::repetition::patiently;
 use crate::store_url::StoreUrl;
 use glovebox_signing::envelope::{Envelope, PayloadType};
 use glovebox_signing::key::{PublicKey, SigningKey};

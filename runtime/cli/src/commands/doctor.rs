@@ -1,6 +1,9 @@
 //! `glovebox doctor`: reports what this machine can enforce and what is missing for more; with `--attack` or
 //! `--ordinary`, tests it.
 
+#[cfg(feature = "fleet")]
+pub mod fleet;
+
 use crate::arguments::DoctorArguments;
 use crate::exit::{CommandResult, Stop};
 use crate::prepare;
@@ -14,7 +17,7 @@ use serde::Serialize;
 pub fn doctor(arguments: &DoctorArguments) -> CommandResult {
     #[cfg(feature = "fleet")]
     if !arguments.fleet.nats.is_empty() {
-        return fleet(arguments);
+        return servers(arguments);
     }
     // The machine is always probed again: a user runs `doctor` after a change of the machine.
     let capability = jail::probe(None);
@@ -31,11 +34,10 @@ pub fn doctor(arguments: &DoctorArguments) -> CommandResult {
 }
 
 #[cfg(feature = "fleet")]
-fn fleet(arguments: &DoctorArguments) -> CommandResult {
+fn servers(arguments: &DoctorArguments) -> CommandResult {
     use crate::drive::block_on;
-    use crate::setup::doctor::fleet::FleetReport;
     let project = prepare::read_project(&arguments.workdir, None)?;
-    let report = block_on(FleetReport::new(arguments, &project.config))??;
+    let report = block_on(fleet::FleetReport::new(arguments, &project.config))??;
     print(arguments, &report, || report.render())?;
     Ok(report.exit())
 }
