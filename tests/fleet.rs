@@ -233,7 +233,7 @@ fn doctor_is_content_with_three_servers() {
         let weak = found.iter().filter(|finding| finding["state"] != "ok");
         let weak: Vec<&str> = weak.filter_map(|finding| finding["name"].as_str()).collect();
         if weak == ["user"] {
-            assert_eq!(found.len(), 8, "{findings}");
+            assert_eq!(found.len(), 9, "{findings}");
             return;
         }
         assert!(weak == ["user", "replicas"] && begun.elapsed() < Duration::from_secs(30), "{findings}");

@@ -132,7 +132,7 @@ impl NatsServers {
         format!("http://127.0.0.1:{}", self.servers[index].ports.monitor)
     }
 
-    /// Returns the server that leads the only stream.
+    /// Returns the server that leads the stream `gb`.
     pub(crate) fn leader(&self) -> usize {
         let begin = Instant::now();
         while begin.elapsed() < READY {
@@ -140,8 +140,10 @@ impl NatsServers {
                 let page = self.page(index, "/jsz?accounts=true&streams=true").unwrap_or_default();
                 let body = page.split_once("\r\n\r\n").map_or("", |(_, body)| body);
                 let body: serde_json::Value = serde_json::from_str(body).unwrap_or_default();
-                let leader = &body["account_details"][0]["stream_detail"][0]["cluster"]["leader"];
-                if let Some(number) = leader.as_str().and_then(|name| name.strip_prefix('n')) {
+                let streams = body["account_details"][0]["stream_detail"].as_array();
+                let stream = streams.into_iter().flatten().find(|stream| stream["name"] == "gb");
+                let leader = stream.and_then(|stream| stream["cluster"]["leader"].as_str());
+                if let Some(number) = leader.and_then(|name| name.strip_prefix('n')) {
                     return number.parse().unwrap();
                 }
             }

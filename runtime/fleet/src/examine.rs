@@ -4,7 +4,7 @@
 //! what to change.
 
 use crate::fleet::{Fleet, FleetError};
-use crate::init::{Replication, StreamInfo, check_stream, check_sync};
+use crate::init::{Replication, StreamInfo, check_stream, check_sync, stream};
 use crate::jetstream::RequestError;
 use crate::permissions::UserInfo;
 use jiff::{SignedDuration, Timestamp};
@@ -19,7 +19,7 @@ const CLOCK_PROBLEM: SignedDuration = SignedDuration::from_secs(5);
 /// One property of a fleet.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct Finding {
-    /// Name of the property: `server`, `encryption`, `user`, `stream`, `replicas`, `sync` or `clock`.
+    /// Name of the property: `server`, `encryption`, `user`, `stream`, `mail`, `replicas`, `sync`, `clock` or `settings`.
     pub name: &'static str,
     /// Whether the property is as it should be.
     pub state: State,
@@ -85,11 +85,12 @@ impl Fleet {
             return Ok(findings);
         }
         let asked = Timestamp::now();
-        match self.stream().await {
+        match stream(&self.jetstream).await {
             Ok(stream) => {
                 let answered = Timestamp::now();
-                let found = format!("`{}`, stored in a {}", self.jetstream.name.stream(), stream.config.storage);
+                let found = format!("`{}`, stored in a {}", self.jetstream.stream, stream.config.storage);
                 findings.push(checked("stream", found, check_stream(&stream.config, Replication::SingleNode)));
+                findings.push(self.mail(replication).await?);
                 findings.push(replicas(&stream, replication));
                 findings.extend(stream.ts.map(|server| clock(asked, server, answered)));
             }
@@ -98,6 +99,19 @@ impl Fleet {
         }
         findings.push(self.sync(monitor).await);
         Ok(findings)
+    }
+
+    /// Checks the stream with the messages of people to runs.
+    async fn mail(&self, replication: Replication) -> Result<Finding, FleetError> {
+        let jetstream = self.jetstream.mail();
+        match stream(&jetstream).await {
+            Ok(stream) => {
+                let found = format!("`{}`, stored in a {}", jetstream.stream, stream.config.storage);
+                Ok(checked("mail", found, check_stream(&stream.config, replication)))
+            }
+            Err(error @ RequestError::NoStream) => Ok(problem("mail", &self.failed_in(&jetstream, error))),
+            Err(error) => Err(self.failed_in(&jetstream, error)),
+        }
     }
 
     fn server(&self) -> Finding {
@@ -200,7 +214,7 @@ mod tests {
 
     #[test]
     fn a_clock_that_is_wrong_is_found() {
-        let at = |milliseconds| Timestamp::from_millisecond(1_764_000_000_000 + milliseconds).unwrap();
+        let at = |milliseconds: i64| Timestamp::from_millisecond(1_764_000_000_000 + milliseconds).unwrap();
         for (server, state, found) in [
             (10, State::Ok, "this machine is 0 ms behind the server, give or take 11 ms"),
             (900, State::Ok, "this machine is 890 ms behind the server, give or take 11 ms"),

@@ -212,8 +212,13 @@ impl Fleet {
 
     /// Returns the error of a request that changed nothing.
     pub(crate) fn failed(&self, error: RequestError) -> FleetError {
+        self.failed_in(&self.jetstream, error)
+    }
+
+    /// Returns the error of a request to a stream of the fleet that changed nothing.
+    pub(crate) fn failed_in(&self, jetstream: &JetStream, error: RequestError) -> FleetError {
         match error {
-            RequestError::NoStream => FleetError::NoStream { stream: self.jetstream.name.stream().to_owned() },
+            RequestError::NoStream => FleetError::NoStream { stream: jetstream.stream.clone() },
             RequestError::Forbidden(violation) => FleetError::Forbidden { violation },
             error => FleetError::NoServer { servers: self.servers.clone(), reason: error.to_string() },
         }

@@ -5,7 +5,7 @@
 //! Whether the server flushes each record is visible only to its operator and on its monitoring port.
 
 use crate::fleet::{Fleet, FleetError};
-use crate::jetstream::RequestError;
+use crate::jetstream::{JetStream, RequestError};
 use crate::s3;
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
@@ -112,7 +112,8 @@ pub(crate) struct VarzConfig {
 }
 
 impl Fleet {
-    /// Creates the stream of the fleet. If it exists, it is checked and not changed.
+    /// Creates the streams of the fleet: that of journals and that of messages to runs. One that exists is checked and not
+    /// changed.
     ///
     /// # Errors
     /// The server is too old or JetStream is off, or an existing stream has an unsafe setting, or the servers cannot
@@ -120,9 +121,20 @@ impl Fleet {
     pub async fn init(&self, replication: Replication) -> Result<(), FleetError> {
         self.check_server()?;
         let name = &self.jetstream.name;
+        self.create(&self.jetstream, name.stored().to_vec(), replication).await?;
+        self.create(&self.jetstream.mail(), name.mail_stored().to_vec(), replication).await
+    }
+
+    async fn create(
+        &self,
+        jetstream: &JetStream,
+        subjects: Vec<String>,
+        replication: Replication,
+    ) -> Result<(), FleetError> {
+        let name = &jetstream.stream;
         let config = StreamConfig {
-            name: name.stream().to_owned(),
-            subjects: name.stored().to_vec(),
+            name: name.clone(),
+            subjects,
             storage: "file".to_owned(),
             num_replicas: match replication {
                 Replication::Cluster => REPLICAS,
@@ -135,15 +147,15 @@ impl Fleet {
             max_age: 0,
             max_msgs_per_subject: -1,
         };
-        match self.stream().await {
+        match stream(jetstream).await {
             Ok(found) => return check_stream(&found.config, replication),
             Err(RequestError::NoStream) => {}
             Err(error) => return Err(self.failed(error)),
         }
-        let created = self.jetstream.call(&format!("STREAM.CREATE.{}", name.stream()), &config).await;
+        let created = jetstream.call(&format!("STREAM.CREATE.{name}"), &config).await;
         let created: StreamInfo = created.map_err(|error| match error {
             RequestError::Refused(reason) => FleetError::Unsafe {
-                found: format!("the server does not create the stream `{}`: {reason}", name.stream()),
+                found: format!("the server does not create the stream `{name}`: {reason}"),
                 help: "start three servers as one cluster with `jetstream` on, or allow one: `--single-node`"
                     .to_owned(),
             },
@@ -159,8 +171,10 @@ impl Fleet {
     /// The server is too old, JetStream is off, there is no stream, or it has an unsafe setting.
     pub async fn check(&self, replication: Replication, monitor: Option<&str>) -> Result<FleetReport, FleetError> {
         self.check_server()?;
-        let stream = self.stream().await.map_err(|error| self.failed(error))?;
-        check_stream(&stream.config, replication)?;
+        for jetstream in [&self.jetstream, &self.jetstream.mail()] {
+            let stream = stream(jetstream).await.map_err(|error| self.failed_in(jetstream, error))?;
+            check_stream(&stream.config, replication)?;
+        }
         let mut warnings = Vec::new();
         if replication == Replication::SingleNode {
             warnings.push("one server stores every journal: if its disk is lost, so are all runs".to_owned());
@@ -196,10 +210,6 @@ impl Fleet {
         }
     }
 
-    pub(crate) async fn stream(&self) -> Result<StreamInfo, RequestError> {
-        self.jetstream.call(&format!("STREAM.INFO.{}", self.jetstream.name.stream()), &()).await
-    }
-
     /// Reads the sync setting, or returns why it is not visible.
     pub(crate) async fn sync_setting(&self, monitor: Option<&str>) -> Result<VarzConfig, String> {
         let monitor = monitor.ok_or("no monitoring port was named")?;
@@ -216,6 +226,11 @@ impl Fleet {
         let varz: Varz = serde_json::from_slice(&bytes).map_err(|error| format!("`{monitor}`: {error}"))?;
         Ok(varz.jetstream.config)
     }
+}
+
+/// Reads the configuration and the state of a stream.
+pub(crate) async fn stream(jetstream: &JetStream) -> Result<StreamInfo, RequestError> {
+    jetstream.call(&format!("STREAM.INFO.{}", jetstream.stream), &()).await
 }
 
 fn check_version(version: &str) -> Result<(), FleetError> {

@@ -138,6 +138,8 @@ pub(crate) struct Publish {
 pub(crate) struct JetStream {
     client: Client,
     pub(crate) name: FleetName,
+    /// The name of the stream on the server.
+    pub(crate) stream: String,
     pub(crate) answer_wait: Duration,
     violation: Violation,
 }
@@ -161,9 +163,15 @@ impl Violation {
 }
 
 impl JetStream {
-    /// Uses the stream of a fleet. A request without an answer within `answer_wait` has none.
+    /// Uses the stream with the journals of a fleet. A request without an answer within `answer_wait` has none.
     pub(crate) fn new(client: Client, name: FleetName, answer_wait: Duration, violation: Violation) -> Self {
-        Self { client, name, answer_wait, violation }
+        let stream = name.stream().to_owned();
+        Self { client, name, stream, answer_wait, violation }
+    }
+
+    /// Returns the stream with the messages of people to runs.
+    pub(crate) fn mail(&self) -> Self {
+        Self { stream: self.name.mail_stream(), ..self.clone() }
     }
 
     /// Returns the last message of a subject, as the stream's leader knows it.
@@ -189,7 +197,7 @@ impl JetStream {
         let query = serde_json::to_vec(&query).map_err(|error| RequestError::Refused(error.to_string()))?;
         let inbox = self.client.new_inbox();
         let mut answers = self.client.subscribe(inbox.clone()).await.map_err(|error| no_answer(&error))?;
-        let request = format!("$JS.API.DIRECT.GET.{}", self.name.stream());
+        let request = format!("$JS.API.DIRECT.GET.{}", self.stream);
         let sent = self.client.publish_with_reply(request, inbox, query.into()).await;
         sent.map_err(|error| no_answer(&error))?;
         let mut messages = Vec::new();
@@ -208,7 +216,7 @@ impl JetStream {
 
     async fn get(&self, select: Select<'_>) -> Result<Option<Message>, RequestError> {
         // Only the leader of the stream answers this request. A direct get may be answered by a replica that is behind.
-        let request = format!("STREAM.MSG.GET.{}", self.name.stream());
+        let request = format!("STREAM.MSG.GET.{}", self.stream);
         let answer: Answer<GetAnswer> = self.api(&request, &select).await?;
         let message = match answer {
             Answer::Refused { error: ApiError { err_code: NO_MESSAGE, .. } } => return Ok(None),
@@ -262,7 +270,7 @@ impl JetStream {
         if let Some(head) = head {
             headers.insert(NATS_EXPECTED_LAST_SUBJECT_SEQUENCE, head.to_string());
         }
-        headers.insert(NATS_EXPECTED_STREAM, self.name.stream());
+        headers.insert(NATS_EXPECTED_STREAM, self.stream.as_str());
         self.publish(last.clone(), headers).await
     }
 

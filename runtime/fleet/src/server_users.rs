@@ -24,14 +24,29 @@ pub enum ServerRole {
     Reader,
 }
 
-/// Subjects, in which `S` is the name of the stream.
+/// Subjects, in which `S` is the name of the stream of journals, and `M` that of the stream of messages.
 type Subjects = &'static [&'static str];
 
-/// What every user may ask: about itself and about the stream, and for its messages.
-const READ: Subjects =
-    &["$SYS.REQ.USER.INFO", "$JS.API.STREAM.INFO.S", "$JS.API.STREAM.MSG.GET.S", "$JS.API.DIRECT.GET.S"];
+/// What every user may ask: about itself and about the streams, and for messages.
+const READ: Subjects = &[
+    "$SYS.REQ.USER.INFO",
+    "$JS.API.STREAM.INFO.S",
+    "$JS.API.STREAM.INFO.M",
+    "$JS.API.STREAM.MSG.GET.S",
+    "$JS.API.STREAM.MSG.GET.M",
+    "$JS.API.DIRECT.GET.S",
+];
 /// What takes messages from queues.
 const PULL: Subjects = &["$JS.API.CONSUMER.CREATE.S.>", "$JS.API.CONSUMER.MSG.NEXT.S.>", "$JS.ACK.S.>"];
+/// What makes the streams.
+const MAKE: Subjects = &[
+    "$JS.API.STREAM.CREATE.S",
+    "$JS.API.STREAM.CREATE.M",
+    "$JS.API.STREAM.UPDATE.S",
+    "$JS.API.STREAM.UPDATE.M",
+    "S.f",
+    "S.a.*",
+];
 
 impl ServerRole {
     /// Every role.
@@ -50,9 +65,10 @@ impl ServerRole {
 
     fn may_publish(self) -> [Subjects; 3] {
         match self {
-            Self::Operator => [READ, &["$JS.API.STREAM.CREATE.S", "$JS.API.STREAM.UPDATE.S"], &["S.f", "S.a.*"]],
+            Self::Operator => [READ, MAKE, &[]],
             Self::Client => [READ, PULL, &["S.r.*", "S.q.>", "S.m.*.*"]],
-            Self::Driver => [READ, PULL, &["S.r.*", "S.q.>", "S.m.*.*", "$JS.API.STREAM.MSG.DELETE.S"]],
+            // Messages to a run are removed when they are recorded. Nothing else is ever removed.
+            Self::Driver => [READ, PULL, &["S.r.*", "S.q.>", "S.m.*.*", "$JS.API.STREAM.MSG.DELETE.M"]],
             Self::Worker => [READ, PULL, &["S.x.*.*", "S.c.*"]],
             Self::Reader => [READ, &[], &[]],
         }
@@ -61,8 +77,9 @@ impl ServerRole {
     /// Returns what a user may receive, besides answers to its own requests.
     fn may_receive(self) -> Subjects {
         match self {
-            Self::Driver => &["S.c.*"],
-            _ => &[],
+            Self::Client => &["S.m.*.*"],
+            Self::Driver => &["S.m.*.*", "S.c.*"],
+            Self::Operator | Self::Worker | Self::Reader => &[],
         }
     }
 
@@ -96,7 +113,7 @@ pub fn server_config(fleet: &FleetName, roles: &[ServerRole]) -> String {
         let inbox = format!("{}.>", inbox(name));
         let receive = role.may_receive().iter().copied().chain([inbox.as_str()]);
         // A driver answers questions on subjects that it learns from them.
-        let responses = if role.may_receive().is_empty() { "" } else { "        allow_responses: true\n" };
+        let responses = if *role == ServerRole::Driver { "        allow_responses: true\n" } else { "" };
         let _ = write!(
             text,
             "    # {}\n    {{\n      user: {name}, password: ${}_PASSWORD\n      permissions: {{\n        publish: {{ allow: [{}] }}\n        \
@@ -111,8 +128,13 @@ pub fn server_config(fleet: &FleetName, roles: &[ServerRole]) -> String {
 }
 
 fn list<'a>(fleet: &FleetName, subjects: impl IntoIterator<Item = &'a str>) -> String {
+    let mail = fleet.mail_stream();
     let named = subjects.into_iter().map(|subject| {
-        let tokens = subject.split('.').map(|token| if token == "S" { fleet.stream() } else { token });
+        let tokens = subject.split('.').map(|token| match token {
+            "S" => fleet.stream(),
+            "M" => &mail,
+            token => token,
+        });
         format!("\"{}\"", tokens.collect::<Vec<_>>().join("."))
     });
     named.collect::<Vec<_>>().join(", ")
@@ -133,6 +155,8 @@ mod tests {
                 "{text}"
             );
             assert_eq!(text.contains("\"team.a.*\""), role == ServerRole::Operator, "{text}");
+            // A record that can be removed could be an expulsion.
+            assert!(!text.contains("MSG.DELETE.team\"") && !text.contains("PURGE"), "{text}");
             assert!(text.contains(&format!("\"_INBOX_{}.>\"", role.as_str())), "{text}");
             assert!(!text.contains("\"_INBOX.>\"") && !text.contains("\">\""), "{text}");
         }

@@ -8,6 +8,8 @@ use glovebox_signing::key::KeyId;
 
 /// The longest run id in bytes that is used in a subject as it is.
 const PLAIN_BYTES_MAX: usize = 64;
+/// The end of the name of the stream of messages.
+const MAIL: &str = "-mail";
 /// The class of every attempt: no attempt has needs yet.
 const ANY_CLASS: &str = "any";
 
@@ -22,9 +24,11 @@ impl Default for FleetName {
 }
 
 impl FleetName {
-    /// Returns a fleet's name. It has 1 to 32 characters of `a-z`, `A-Z`, `0-9`, `-` and `_`; any other name is `None`.
+    /// Returns a fleet's name. It has 1 to 32 characters of `a-z`, `A-Z`, `0-9`, `-` and `_`, and does not end with `-mail`;
+    /// any other name is `None`.
     pub fn new(name: &str) -> Option<Self> {
-        ((1..=32).contains(&name.len()) && is_plain(name)).then(|| Self(name.to_owned()))
+        let is_name = (1..=32).contains(&name.len()) && is_plain(name) && !name.ends_with(MAIL);
+        is_name.then(|| Self(name.to_owned()))
     }
 
     /// Returns the name of the stream.
@@ -32,10 +36,20 @@ impl FleetName {
         &self.0
     }
 
-    /// Returns the patterns of all subjects that the stream stores.
-    pub(crate) fn stored(&self) -> [String; 7] {
-        ["f", "a.*", "r.*", "q.drive.*", "q.stage.*.*.*", "x.*.*", "m.*.*"]
-            .map(|pattern| format!("{}.{pattern}", self.0))
+    /// Returns the patterns of all subjects that the stream of journals stores.
+    pub(crate) fn stored(&self) -> [String; 6] {
+        ["f", "a.*", "r.*", "q.drive.*", "q.stage.*.*.*", "x.*.*"].map(|pattern| format!("{}.{pattern}", self.0))
+    }
+
+    /// Returns the name of the stream with the messages of people to runs. They are removed when a driver has recorded them,
+    /// and a user who may remove messages may remove any of a stream: so they have a stream of their own.
+    pub fn mail_stream(&self) -> String {
+        format!("{}{MAIL}", self.0)
+    }
+
+    /// Returns the patterns of all subjects that the stream of messages stores.
+    pub(crate) fn mail_stored(&self) -> [String; 1] {
+        [format!("{}.m.*.*", self.0)]
     }
 
     /// Returns the subject of the fleet's settings.
@@ -100,7 +114,7 @@ mod tests {
     #[test]
     fn the_name_of_a_fleet_has_only_characters_of_a_stream() {
         assert_eq!(FleetName::new("team-1"), Some(FleetName("team-1".to_owned())));
-        for name in ["", "a.b", "a b", ">", "*", &"a".repeat(33)] {
+        for name in ["", "a.b", "a b", ">", "*", "a-mail", &"a".repeat(33)] {
             assert_eq!(FleetName::new(name), None, "{name}");
         }
     }

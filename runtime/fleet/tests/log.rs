@@ -263,7 +263,9 @@ async fn no_call_creates_a_stream() {
     let used = joined(&quick, machine()).await.log(bench.blobs.clone());
     let new = joined(&quick, machine()).await.log(bench.blobs.clone());
     append(&used, &[], &[note("a")]).await.unwrap();
-    client.request("$JS.API.STREAM.DELETE.gb", "".into()).await.unwrap();
+    for stream in ["gb", "gb-mail"] {
+        client.request(format!("$JS.API.STREAM.DELETE.{stream}"), "".into()).await.unwrap();
+    }
     for log in [&new, &used] {
         let error = append(log, &[(StreamKey::Run, 0)], &[note("b")]).await.unwrap_err().to_string();
         assert!(

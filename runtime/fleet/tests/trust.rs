@@ -346,17 +346,24 @@ async fn a_worker_cannot_write_a_journal() {
     }
     let reader = joined(&worker, machine()).await.log(blobs.clone());
     assert_eq!(texts(&reader.read(&run(), 1, 10).await.unwrap()), ["a", "b"]);
-    let raw = worker_client(&servers).await;
+    let raw = raw_client(&servers, "worker").await;
     let forged = tokio::time::timeout(Duration::from_secs(2), raw.request("gb.r.run", "x".into())).await;
     assert!(!matches!(forged, Ok(Ok(_))), "{forged:?}");
+    // Nothing of the stream can be removed, an expulsion neither.
+    for role in ["driver", "operator", "client"] {
+        let user = raw_client(&servers, role).await;
+        let removed = user.request("$JS.API.STREAM.MSG.DELETE.gb", r#"{"seq":1}"#.into());
+        let removed = tokio::time::timeout(Duration::from_secs(1), removed).await;
+        assert!(!matches!(removed, Ok(Ok(_))), "{role}: {removed:?}");
+    }
     let stored = raw.request("gb.x.run.one", "x".into()).await.unwrap();
     assert!(String::from_utf8_lossy(&stored.payload).contains("\"seq\""), "a worker stores results: {stored:?}");
     assert_eq!(texts(&reader.read(&run(), 1, 10).await.unwrap()), ["a", "b"]);
 }
 
-/// Connects as the user of workers, without anything of the fleet.
-async fn worker_client(servers: &NatsServers) -> async_nats::Client {
-    let options = async_nats::ConnectOptions::new().custom_inbox_prefix("_INBOX_worker");
-    let options = options.user_and_password("worker".to_owned(), "secret-worker".to_owned());
+/// Connects as a user of the servers, without anything of the fleet.
+async fn raw_client(servers: &NatsServers, user: &str) -> async_nats::Client {
+    let options = async_nats::ConnectOptions::new().custom_inbox_prefix(format!("_INBOX_{user}"));
+    let options = options.user_and_password(user.to_owned(), format!("secret-{user}"));
     options.connect(servers.addresses()).await.unwrap()
 }

@@ -137,5 +137,7 @@ pub struct FleetPermissionsArguments {
 }
 
 fn fleet_name(text: &str) -> Result<FleetName, String> {
-    FleetName::new(text).ok_or_else(|| "expected 1 to 32 characters of a-z, A-Z, 0-9, `-` and `_`".to_owned())
+    FleetName::new(text).ok_or_else(|| {
+        "expected 1 to 32 characters of a-z, A-Z, 0-9, `-` and `_`, without `-mail` at the end".to_owned()
+    })
 }
