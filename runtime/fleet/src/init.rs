@@ -193,7 +193,7 @@ impl Fleet {
         Ok(varz.jetstream.config)
     }
 
-    fn failed(&self, error: RequestError) -> FleetError {
+    pub(crate) fn failed(&self, error: RequestError) -> FleetError {
         match error {
             RequestError::NoStream => FleetError::NoStream { stream: self.jetstream.name.stream().to_owned() },
             error => FleetError::NoServer { servers: self.servers.clone(), reason: error.to_string() },

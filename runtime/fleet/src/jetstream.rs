@@ -130,7 +130,7 @@ pub(crate) struct Publish {
 pub(crate) struct JetStream {
     client: Client,
     pub(crate) name: FleetName,
-    answer_wait: Duration,
+    pub(crate) answer_wait: Duration,
 }
 
 impl JetStream {
@@ -245,17 +245,46 @@ impl JetStream {
     }
 
     async fn ask<T: DeserializeOwned>(&self, message: Publish, headers: HeaderMap) -> Result<T, RequestError> {
-        let request =
-            async_nats::Request::new().payload(message.payload).headers(headers).timeout(Some(self.answer_wait));
-        let answer = self.client.send_request(message.subject, request).await.map_err(|error| match error.kind() {
+        let request = async_nats::Request::new().payload(message.payload).headers(headers);
+        let answer = self.send(message.subject, request, self.answer_wait).await?;
+        serde_json::from_slice(&answer.payload)
+            .map_err(|error| RequestError::NoAnswer(format!("an answer that cannot be read: {error}")))
+    }
+}
+
+impl JetStream {
+    /// Removes a message from the stream.
+    pub(crate) async fn delete(&self, seq: u64) -> Result<(), RequestError> {
+        let request = format!("STREAM.MSG.DELETE.{}", self.name.stream());
+        let _deleted: serde::de::IgnoredAny =
+            self.call(&request, &serde_json::json!({ "seq": seq, "no_erase": true })).await?;
+        Ok(())
+    }
+
+    /// Sends a message and returns the first answer to it.
+    pub(crate) async fn request(
+        &self,
+        subject: String,
+        payload: Bytes,
+        wait: Duration,
+    ) -> Result<async_nats::Message, RequestError> {
+        self.send(subject, async_nats::Request::new().payload(payload), wait).await
+    }
+
+    async fn send(
+        &self,
+        subject: String,
+        request: async_nats::Request,
+        wait: Duration,
+    ) -> Result<async_nats::Message, RequestError> {
+        let request = request.timeout(Some(wait));
+        self.client.send_request(subject, request).await.map_err(|error| match error.kind() {
             RequestErrorKind::InvalidSubject | RequestErrorKind::MaxPayloadExceeded => {
                 RequestError::Refused(error.to_string())
             }
             RequestErrorKind::NoResponders => RequestError::NoReceiver,
             _ => RequestError::NoAnswer(error.to_string()),
-        })?;
-        serde_json::from_slice(&answer.payload)
-            .map_err(|error| RequestError::NoAnswer(format!("an answer that cannot be read: {error}")))
+        })
     }
 }
 

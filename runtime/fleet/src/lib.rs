@@ -12,11 +12,17 @@
 #![cfg_attr(not(test), deny(clippy::disallowed_methods))]
 
 pub mod blobs;
+mod consumer;
+pub mod drive;
+pub mod executors;
 pub mod fleet;
 mod frame;
 pub mod init;
 mod jetstream;
 pub mod log;
+pub mod machine;
+pub mod mail;
 mod run;
 pub mod s3;
 pub mod subjects;
+mod wire;

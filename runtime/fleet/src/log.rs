@@ -12,6 +12,7 @@ use crate::blobs::ObjectBlobs;
 use crate::frame::{self, EVENTS_BYTES_MAX, Frame};
 use crate::jetstream::{BATCH_MAX, JetStream, Message, Publish, RequestError};
 use crate::run::{Place, RunFold};
+use crate::wire::Pointer;
 use futures_util::StreamExt as _;
 use futures_util::stream;
 use glovebox_journal::event::{Event, Record, RunId, StreamKey, Task, whole_milliseconds};
@@ -231,9 +232,12 @@ impl NatsLog {
             }
         }
         let name = &self.jetstream.name;
-        let first = (frame.header.first == 1).then(|| Publish { subject: name.drive(run), payload: pointer(run, 1) });
-        let stages =
-            ready.into_iter().map(|(seq, task)| Publish { subject: name.stage(run, task), payload: pointer(run, seq) });
+        let first = frame.header.first == 1;
+        let first = first.then(|| Publish { subject: name.drive(run), payload: Pointer::new(run, 1, None).payload() });
+        let stages = ready.into_iter().map(|(seq, task)| Publish {
+            subject: name.stage(run, task),
+            payload: Pointer::new(run, seq, Some(task.clone())).payload(),
+        });
         first.into_iter().chain(stages).collect()
     }
 
@@ -248,11 +252,6 @@ impl NatsLog {
         });
         stream::iter(reads).buffered(READS_MAX)
     }
-}
-
-/// Returns the content of a pointer: the run and the record that made it.
-fn pointer(run: &RunId, seq: u64) -> bytes::Bytes {
-    serde_json::json!({ "run": run, "seq": seq }).to_string().into()
 }
 
 /// The pauses between repetitions of a request.
