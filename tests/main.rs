@@ -54,6 +54,7 @@ mod failure_class;
 mod faults;
 mod fidelity;
 mod final_files;
+mod fleet_runs;
 mod gate_reviews;
 mod gate_terminal;
 mod gates;

@@ -7,6 +7,7 @@
 pub(crate) mod dice;
 pub(crate) mod journal;
 mod lives;
+pub(crate) mod nats;
 mod not_run;
 mod plugin_tools;
 pub(crate) mod processes;

@@ -9,6 +9,8 @@ mod authoring;
 mod command;
 mod control;
 mod deferred;
+#[cfg(feature = "fleet")]
+mod fleet;
 mod fork;
 mod groups;
 mod help;
@@ -24,6 +26,8 @@ mod signing;
 mod spend;
 mod stall;
 mod trust;
+#[cfg(feature = "fleet")]
+mod work;
 
 pub use again::AgainArguments;
 pub use answer_sources::{AnswerArguments, GatesArguments, PeopleArguments};
@@ -33,6 +37,8 @@ pub use authoring::{
 pub use command::CommandArguments;
 pub use control::*;
 pub use deferred::Deferred;
+#[cfg(feature = "fleet")]
+pub use fleet::{FleetArguments, FleetCommand, FleetInitArguments};
 pub use fork::ForkArguments;
 pub use groups::tree;
 pub use help::{CompletionsArguments, HelpArguments, ManArguments};
@@ -54,6 +60,8 @@ pub use signing::{KeygenArguments, RevocationsArguments, RevokeArguments, SignAr
 pub use spend::SpendArguments;
 pub use stall::StallArguments;
 pub use trust::{TrustCommand, TrustGiveArguments, TrustListArguments, TrustRemoveArguments};
+#[cfg(feature = "fleet")]
+pub use work::{PullRunArguments, WorkArguments};
 
 use crate::runs::{RUNS_DIR, RunSelector};
 use crate::setup::starter::Template;
@@ -174,6 +182,19 @@ pub enum Command {
     Mcp(Deferred<McpArguments>),
     /// Export a run as OpenTelemetry traces and metrics
     Export(Deferred<ExportArguments>),
+    /// Make a fleet of machines that run pipelines together
+    #[cfg(feature = "fleet")]
+    Fleet {
+        /// What to do with a fleet.
+        #[command(subcommand)]
+        command: FleetCommand,
+    },
+    /// Make stages of a fleet's runs on this machine, and drive runs
+    #[cfg(feature = "fleet")]
+    Work(Deferred<WorkArguments>),
+    /// Make an ordinary run directory of a fleet's run
+    #[cfg(feature = "fleet")]
+    Pull(Deferred<PullRunArguments>),
     /// Make, list and remove tokens of clients of `serve`
     Tokens {
         /// What to do with tokens.
@@ -266,6 +287,13 @@ pub struct RunArguments {
     pub reports: ReportArguments,
     #[command(flatten)]
     pub again: AgainArguments,
+    #[cfg(feature = "fleet")]
+    #[command(flatten)]
+    pub fleet: FleetArguments,
+    /// Return when the run has begun in the fleet, and print its id
+    #[cfg(feature = "fleet")]
+    #[arg(long, requires = "nats")]
+    pub detach: bool,
     #[command(flatten)]
     pub command: CommandArguments,
 }

@@ -139,6 +139,18 @@ pub fn create(file: &Path) -> Result<(PathBuf, PublicKey), Stop> {
     Ok((public_file, public))
 }
 
+/// Creates a key and writes only its private half.
+///
+/// # Errors
+///
+/// Fails if the file exists.
+#[cfg(feature = "fleet")]
+pub fn create_private(file: &Path) -> Result<(), Stop> {
+    let (_, private) =
+        SigningKey::generate().map_err(|error| Stop::new(Exit::Internal, format!("create a key: {error}")))?;
+    write_new(file, &private, OWN)
+}
+
 fn write_new(file: &Path, text: &str, mode: u32) -> Result<(), Stop> {
     let failed = |error: std::io::Error| {
         let stop = Stop::io(format!("write the key `{}`", shown(file)), &error);

@@ -80,7 +80,7 @@ impl JetStream {
         let request = format!("$JS.API.CONSUMER.MSG.NEXT.{}.{}", self.name.stream(), consumer.name);
         let pull = Pull { batch: 1, expires: nanoseconds(PULL_WAIT) };
         let body = serde_json::to_vec(&pull).map_err(|error| RequestError::Refused(error.to_string()))?;
-        let message = self.request(request, body.into(), PULL_WAIT + PULL_SLACK).await?;
+        let message = self.request_stored(request, body.into(), PULL_WAIT + PULL_SLACK).await?;
         let Some(answers) = message.reply.filter(|_| message.status.is_none()) else { return Ok(None) };
         // $JS.ACK.STREAM.CONSUMER.DELIVERIES.…, with two more tokens in front of the stream in some servers.
         let tokens: Vec<&str> = answers.split('.').collect();

@@ -124,14 +124,19 @@ impl DriveQueue {
 }
 
 impl Leases for DriveQueue {
-    type Held = Leased;
+    /// `None` for a process that only starts a run.
+    type Held = Option<Leased>;
 
-    async fn take(&self, run: &RunId) -> Result<Leased, PortError> {
+    async fn take(&self, run: &RunId) -> Result<Option<Leased>, PortError> {
         let pulled = self.pulled.lock().unwrap_or_else(PoisonError::into_inner).remove(run);
-        pulled.ok_or_else(|| PortError::Unavailable(format!("another process may drive run `{run}`")))
+        match pulled {
+            Some(leased) => Ok(Some(leased)),
+            None => Err(PortError::Unavailable(format!("another process may drive run `{run}`"))),
+        }
     }
 
-    async fn keep(&self, held: &Leased) -> PortError {
+    async fn keep(&self, held: &Option<Leased>) -> PortError {
+        let Some(held) = held else { return std::future::pending().await };
         let mut extended = Instant::now();
         loop {
             match self.jetstream.extend(held).await {
@@ -148,9 +153,9 @@ impl Leases for DriveQueue {
 }
 
 /// Drives runs for a fleet.
-pub struct Drivers<'f> {
+pub struct Drivers {
     /// The connection.
-    pub fleet: &'f Fleet,
+    pub fleet: Fleet,
     /// The journals.
     pub log: Arc<NatsLog>,
     /// The blobs.
@@ -159,25 +164,19 @@ pub struct Drivers<'f> {
     pub queue: DriveQueue,
 }
 
-impl Drivers<'_> {
+impl Drivers {
     /// Drives a run until it ends or only waits. `here` has its plan; `dir` is its directory on this machine, in which nothing
     /// is written.
     ///
     /// # Errors
     ///
     /// The run could not continue. Another driver may continue it.
-    pub async fn drive(
-        &self,
-        turn: &DriveTurn,
-        here: &RunHere,
-        dir: RunDir,
-        signals: &LocalSignals,
-    ) -> Result<TurnEnd, Fault> {
+    pub async fn drive(&self, turn: &DriveTurn, here: &RunHere, dir: RunDir) -> Result<TurnEnd, Fault> {
         let executor = here.executor();
         let run = &turn.run;
         self.queue.pulled.lock().unwrap_or_else(PoisonError::into_inner).insert(run.clone(), turn.leased.clone());
         let held = self.queue.take(run).await?;
-        let mail = NatsMail::open(self.fleet, run).await?;
+        let mail = NatsMail::open(&self.fleet, run).await?;
         let (journal, blobs, lease) = (Arc::clone(&self.log), Arc::new(self.blobs.clone()), self.queue.clone());
         let stores = OpenStores::<FleetStores> { journal, blobs, mail, lease, held };
         let session = Session::read_from(dir, stores, run, executor.worker.clone(), &mut ()).await?;
@@ -203,9 +202,10 @@ impl Drivers<'_> {
             Err(error) => return Err(error.into()),
         }
         let executors =
-            FleetExecutors::new(self.fleet, self.blobs.clone(), run.clone(), executor.plan.digest()).await?;
+            FleetExecutors::new(&self.fleet, self.blobs.clone(), run.clone(), executor.plan.digest()).await?;
         let limits = DriveLimits { inbox: Inbox::new(Attendance::default(), mail), disk: None, liveness: None };
-        let driven = session.drive_on(&executor.plan, signals, limits, &mut (), &Machines(&executors)).await;
+        let driven =
+            session.drive_on(&executor.plan, &LocalSignals::new(), limits, &mut (), &Machines(&executors)).await;
         match driven {
             Ok(()) => Ok(waits_until(session.state())),
             Err(RunError::TakenOver { machine }) => {

@@ -3,10 +3,12 @@
 //! It has the address, the name and the password that its caller gives it; it reads neither files nor the environment.
 
 use crate::blobs::ObjectBlobs;
-use crate::jetstream::JetStream;
+use crate::jetstream::{JetStream, RequestError};
 use crate::log::NatsLog;
-use crate::subjects::FleetName;
-use async_nats::{Client, ConnectErrorKind, ConnectOptions};
+use crate::subjects::{FleetName, token as plain_or_digest};
+use async_nats::{Client, ConnectErrorKind, ConnectOptions, Event, ServerError};
+use glovebox_signing::envelope::Broken;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 /// The address of a fleet, and how long to wait for its servers.
@@ -79,6 +81,24 @@ pub enum FleetError {
         /// The stream.
         stream: String,
     },
+    /// The user may not send a request.
+    #[error(
+        "the NATS server does not let this user do it: {violation}\nhelp: print the permissions of each role: `glovebox fleet permissions`"
+    )]
+    Forbidden {
+        /// What the server says.
+        violation: String,
+    },
+    /// Another operator's key signed the settings of the fleet.
+    #[error(
+        "the fleet `{fleet}` is not that of the given operator: {reason}\nhelp: ask the operator for the public key that `glovebox fleet init` printed"
+    )]
+    OtherOperator {
+        /// The fleet.
+        fleet: String,
+        /// Why its settings do not count.
+        reason: Broken,
+    },
     /// The servers or the stream have a setting with which the record of a run could be lost.
     #[error("{found}\nhelp: {help}")]
     Unsafe {
@@ -95,18 +115,30 @@ impl FleetError {
     pub const fn exit_code(&self) -> u8 {
         match self {
             Self::NoServer { .. } => 9,
-            Self::Denied { .. } => 6,
+            Self::Denied { .. } | Self::Forbidden { .. } | Self::OtherOperator { .. } => 6,
             Self::Address { .. } | Self::NoStream { .. } | Self::Unsafe { .. } => 3,
+        }
+    }
+
+    /// Returns what is wrong, and what to do about it.
+    pub fn parts(&self) -> (String, Option<String>) {
+        let text = self.to_string();
+        match text.split_once("\nhelp: ") {
+            Some((found, help)) => (found.to_owned(), Some(help.to_owned())),
+            None => (text, None),
         }
     }
 }
 
-/// A connection to the servers of a fleet. It connects again by itself.
+/// A connection to the servers of a fleet. It connects again by itself. Clones share it.
+#[derive(Clone)]
 pub struct Fleet {
     pub(crate) client: Client,
     pub(crate) jetstream: JetStream,
     pub(crate) servers: String,
-    patience: Duration,
+    pub(crate) patience: Duration,
+    /// The last request that the server did not let this user send. Such a request has no answer.
+    violation: Arc<Mutex<Option<String>>>,
 }
 
 impl Fleet {
@@ -116,13 +148,25 @@ impl Fleet {
     /// No server answers, or it refuses the user.
     pub async fn connect(address: &FleetAddress) -> Result<Self, FleetError> {
         let servers = address.servers.join(",");
+        let violation = Arc::new(Mutex::new(None));
+        let noted = Arc::clone(&violation);
         let options = ConnectOptions::new()
             .name("glovebox")
+            .event_callback(move |event| {
+                let noted = Arc::clone(&noted);
+                async move {
+                    if let Event::ServerError(ServerError::Other(text)) = event {
+                        *noted.lock().unwrap_or_else(PoisonError::into_inner) = Some(text);
+                    }
+                }
+            })
             .connection_timeout(address.answer_wait)
             // A server that is gone is tried again each second at the latest, so that a restart is noticed.
             .reconnect_delay_callback(|attempt| Duration::from_millis(50 << attempt.min(4)));
         let options = match &address.login {
-            Some(Login { user, password }) => options.user_and_password(user.clone(), password.clone()),
+            Some(Login { user, password }) => {
+                options.custom_inbox_prefix(inbox(user)).user_and_password(user.clone(), password.clone())
+            }
             None => options,
         };
         let client = options.connect(address.servers.as_slice()).await.map_err(|error| match error.kind() {
@@ -135,13 +179,34 @@ impl Fleet {
             _ => FleetError::NoServer { servers: servers.clone(), reason: error.to_string() },
         })?;
         let jetstream = JetStream::new(client.clone(), address.name.clone(), address.answer_wait);
-        Ok(Self { client, jetstream, servers, patience: address.patience })
+        Ok(Self { client, jetstream, servers, patience: address.patience, violation })
+    }
+
+    /// Returns how long one request waits for its answer.
+    pub(crate) fn answer_wait(&self) -> Duration {
+        self.jetstream.answer_wait
+    }
+
+    /// Returns the error of a request that changed nothing.
+    pub(crate) fn failed(&self, error: RequestError) -> FleetError {
+        let violation = self.violation.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        match (error, violation) {
+            (RequestError::NoStream, _) => FleetError::NoStream { stream: self.jetstream.name.stream().to_owned() },
+            (RequestError::NoAnswer(_), Some(violation)) => FleetError::Forbidden { violation },
+            (error, _) => FleetError::NoServer { servers: self.servers.clone(), reason: error.to_string() },
+        }
     }
 
     /// Returns the journals of this fleet's runs. Frames that are too large for a message are in `blobs`.
     pub fn log(&self, blobs: ObjectBlobs) -> NatsLog {
         NatsLog::new(self.jetstream.clone(), blobs, self.patience)
     }
+}
+
+/// Returns the beginning of the subjects on which a user gets answers. Each user has another one, so that permissions can
+/// keep the answers of one user from all others.
+pub(crate) fn inbox(user: &str) -> String {
+    format!("_INBOX_{}", plain_or_digest(user))
 }
 
 #[cfg(test)]

@@ -7,6 +7,7 @@
 use crate::fleet::{Fleet, FleetError};
 use crate::jetstream::RequestError;
 use crate::s3;
+use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
 /// The first version of the server that has atomic batches.
@@ -36,14 +37,14 @@ pub struct FleetReport {
 
 /// The configuration of a stream, as far as this program sets and checks it.
 #[derive(Debug, Serialize, Deserialize)]
-struct StreamConfig {
+pub(crate) struct StreamConfig {
     name: String,
     #[serde(default)]
     subjects: Vec<String>,
     #[serde(default)]
-    storage: String,
+    pub(crate) storage: String,
     #[serde(default)]
-    num_replicas: u8,
+    pub(crate) num_replicas: u8,
     #[serde(default)]
     allow_atomic: bool,
     /// Replicas answer reads of many messages.
@@ -62,8 +63,31 @@ struct StreamConfig {
 }
 
 #[derive(Deserialize)]
-struct StreamInfo {
-    config: StreamConfig,
+pub(crate) struct StreamInfo {
+    pub(crate) config: StreamConfig,
+    /// The servers with the stream. `None` outside of a cluster.
+    #[serde(default)]
+    pub(crate) cluster: Option<ClusterInfo>,
+    /// The time of the answer by the server's clock.
+    #[serde(default)]
+    pub(crate) ts: Option<Timestamp>,
+}
+
+/// The servers with a stream.
+#[derive(Deserialize)]
+pub(crate) struct ClusterInfo {
+    /// The servers that follow the leader.
+    #[serde(default)]
+    pub(crate) replicas: Vec<Replica>,
+}
+
+/// A server that follows the leader of a stream.
+#[derive(Deserialize)]
+pub(crate) struct Replica {
+    pub(crate) name: String,
+    /// True if it has all that the leader has.
+    #[serde(default)]
+    pub(crate) current: bool,
 }
 
 /// The part of the page `varz` of a server's monitoring port that is read.
@@ -80,7 +104,7 @@ struct VarzJetStream {
 }
 
 #[derive(Default, Deserialize)]
-struct VarzConfig {
+pub(crate) struct VarzConfig {
     #[serde(default)]
     sync_always: bool,
     /// In nanoseconds.
@@ -151,7 +175,7 @@ impl Fleet {
         Ok(FleetReport { warnings })
     }
 
-    fn check_server(&self) -> Result<(), FleetError> {
+    pub(crate) fn check_server(&self) -> Result<(), FleetError> {
         let server = self.client.server_info();
         check_version(&server.version)?;
         if server.max_payload < PAYLOAD_BYTES_MIN {
@@ -172,12 +196,12 @@ impl Fleet {
         }
     }
 
-    async fn stream(&self) -> Result<StreamInfo, RequestError> {
+    pub(crate) async fn stream(&self) -> Result<StreamInfo, RequestError> {
         self.jetstream.call(&format!("STREAM.INFO.{}", self.jetstream.name.stream()), &()).await
     }
 
     /// Reads the sync setting, or returns why it is not visible.
-    async fn sync_setting(&self, monitor: Option<&str>) -> Result<VarzConfig, String> {
+    pub(crate) async fn sync_setting(&self, monitor: Option<&str>) -> Result<VarzConfig, String> {
         let monitor = monitor.ok_or("no monitoring port was named")?;
         let reason = |error: reqwest::Error| error.to_string();
         let client = s3::client(true).map_err(|error| error.to_string())?;
@@ -191,13 +215,6 @@ impl Fleet {
         }
         let varz: Varz = serde_json::from_slice(&bytes).map_err(|error| format!("`{monitor}`: {error}"))?;
         Ok(varz.jetstream.config)
-    }
-
-    pub(crate) fn failed(&self, error: RequestError) -> FleetError {
-        match error {
-            RequestError::NoStream => FleetError::NoStream { stream: self.jetstream.name.stream().to_owned() },
-            error => FleetError::NoServer { servers: self.servers.clone(), reason: error.to_string() },
-        }
     }
 }
 
@@ -214,7 +231,7 @@ fn check_version(version: &str) -> Result<(), FleetError> {
     })
 }
 
-fn check_stream(stream: &StreamConfig, replication: Replication) -> Result<(), FleetError> {
+pub(crate) fn check_stream(stream: &StreamConfig, replication: Replication) -> Result<(), FleetError> {
     let name = &stream.name;
     let unsafe_setting = |found: String, help: &str| Err(FleetError::Unsafe { found, help: help.to_owned() });
     if !stream.allow_atomic {
@@ -247,7 +264,7 @@ fn check_stream(stream: &StreamConfig, replication: Replication) -> Result<(), F
     Ok(())
 }
 
-fn check_sync(found: &VarzConfig) -> Result<(), FleetError> {
+pub(crate) fn check_sync(found: &VarzConfig) -> Result<(), FleetError> {
     if found.sync_always {
         return Ok(());
     }

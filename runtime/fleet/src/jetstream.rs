@@ -271,6 +271,17 @@ impl JetStream {
         self.send(subject, async_nats::Request::new().payload(payload), wait).await
     }
 
+    /// As [`JetStream::request`], for an answer that keeps its own subject.
+    pub(crate) async fn request_stored(
+        &self,
+        subject: String,
+        payload: Bytes,
+        wait: Duration,
+    ) -> Result<async_nats::Message, RequestError> {
+        let request = async_nats::Request::new().payload(payload).inbox(self.client.new_inbox());
+        self.send(subject, request, wait).await
+    }
+
     async fn send(
         &self,
         subject: String,

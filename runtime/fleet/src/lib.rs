@@ -3,10 +3,11 @@
 //! [`fleet`] connects to the servers. [`log`] has the journals and the claim queues: an append is one `frame` under one
 //! compare-and-set on the run's subject, and `run` is the fold of a run's frames. `jetstream` has the requests and
 //! [`subjects`] the names on the server. [`blobs`] has the blobs in an object store, and [`s3`] its client for services
-//! with the protocol of S3. [`init`] creates the stream and checks the settings of servers.
+//! with the protocol of S3. [`init`] creates the stream and checks the settings of servers, [`examine`] reports
+//! them one by one. [`settings`] says who operates the fleet and where its blobs are ([`store_url`]).
 //!
 //! The crate holds adapters of the ports of `glovebox-journal` and decides nothing about a run. It is the only one that
-//! names `async-nats` and `object_store`. No command uses it yet, so the program contains nothing of it.
+//! names `async-nats` and `object_store`.
 
 #![forbid(unsafe_code)]
 #![cfg_attr(not(test), deny(clippy::disallowed_methods))]
@@ -14,6 +15,7 @@
 pub mod blobs;
 mod consumer;
 pub mod drive;
+pub mod examine;
 pub mod executors;
 pub mod fleet;
 mod frame;
@@ -22,7 +24,11 @@ mod jetstream;
 pub mod log;
 pub mod machine;
 pub mod mail;
+mod patience;
+mod permissions;
 mod run;
 pub mod s3;
+pub mod settings;
+pub mod store_url;
 pub mod subjects;
 mod wire;

@@ -11,6 +11,7 @@
 use crate::blobs::ObjectBlobs;
 use crate::frame::{self, EVENTS_BYTES_MAX, Frame};
 use crate::jetstream::{BATCH_MAX, JetStream, Message, Publish, RequestError};
+use crate::patience::{self, Pause};
 use crate::run::{Place, RunFold};
 use crate::wire::Pointer;
 use futures_util::StreamExt as _;
@@ -24,13 +25,8 @@ use std::future::Future;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use tokio::sync::Mutex as Turn;
-use tokio::time::{Instant, sleep};
 use ulid::Ulid;
 
-/// Delay before the first repetition of a request. It doubles up to [`DELAY_MAX`].
-const DELAY: Duration = Duration::from_millis(50);
-/// Maximum delay before a repetition.
-const DELAY_MAX: Duration = Duration::from_secs(1);
 /// Number of frames that are requested at the same time.
 const READS_MAX: usize = 16;
 
@@ -62,19 +58,11 @@ impl NatsLog {
     }
 
     /// Repeats a read until there is an answer.
-    async fn patiently<T, F>(&self, mut request: impl FnMut() -> F) -> Result<T, PortError>
+    async fn patiently<T, F>(&self, request: impl FnMut() -> F) -> Result<T, PortError>
     where
         F: Future<Output = Result<T, RequestError>>,
     {
-        let mut pause = Pause::new(self.patience);
-        loop {
-            match request().await {
-                Err(error @ (RequestError::NoAnswer(_) | RequestError::NoReceiver)) => {
-                    pause.again(error).await.map_err(|error| self.failed(error))?;
-                }
-                answer => return answer.map_err(|error| self.failed(error)),
-            }
-        }
+        patience::patiently(self.patience, request).await.map_err(|error| self.failed(error))
     }
 
     /// Returns the error of a request that stored nothing.
@@ -251,28 +239,6 @@ impl NatsLog {
             Ok((place, message))
         });
         stream::iter(reads).buffered(READS_MAX)
-    }
-}
-
-/// The pauses between repetitions of a request.
-struct Pause {
-    until: Instant,
-    delay: Duration,
-}
-
-impl Pause {
-    fn new(patience: Duration) -> Self {
-        Self { until: Instant::now() + patience, delay: DELAY }
-    }
-
-    /// Waits, or returns the error if the patience has ended.
-    async fn again(&mut self, error: RequestError) -> Result<(), RequestError> {
-        if Instant::now() + self.delay > self.until {
-            return Err(error);
-        }
-        sleep(self.delay).await;
-        self.delay = (self.delay * 2).min(DELAY_MAX);
-        Ok(())
     }
 }
 

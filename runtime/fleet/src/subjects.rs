@@ -4,6 +4,7 @@
 //! replaced by its digest. Two runs never share a subject.
 
 use glovebox_journal::event::{AttemptId, Digest, RunId, Task};
+use glovebox_signing::key::KeyId;
 
 /// The longest run id in bytes that is used in a subject as it is.
 const PLAIN_BYTES_MAX: usize = 64;
@@ -32,8 +33,24 @@ impl FleetName {
     }
 
     /// Returns the patterns of all subjects that the stream stores.
-    pub(crate) fn stored(&self) -> [String; 5] {
-        ["r.*", "q.drive.*", "q.stage.*.*.*", "x.*.*", "m.*.*"].map(|pattern| format!("{}.{pattern}", self.0))
+    pub(crate) fn stored(&self) -> [String; 7] {
+        ["f", "a.*", "r.*", "q.drive.*", "q.stage.*.*.*", "x.*.*", "m.*.*"]
+            .map(|pattern| format!("{}.{pattern}", self.0))
+    }
+
+    /// Returns the subject of the fleet's settings.
+    pub(crate) fn settings(&self) -> String {
+        format!("{}.f", self.0)
+    }
+
+    /// Returns the subject of what the operator said about a machine.
+    pub(crate) fn machine(&self, key: &KeyId) -> String {
+        format!("{}.a.{}", self.0, key.hex())
+    }
+
+    /// Returns the pattern of the subjects of all machines.
+    pub(crate) fn machines(&self) -> String {
+        format!("{}.a.*", self.0)
     }
 
     /// Returns the subject of a run's journal.
@@ -84,7 +101,7 @@ impl FleetName {
 }
 
 /// Returns a name as one token. A plain name never begins with `=`, so it differs from every digest.
-fn token(name: &str) -> String {
+pub(crate) fn token(name: &str) -> String {
     match !name.is_empty() && name.len() <= PLAIN_BYTES_MAX && is_plain(name) {
         true => name.to_owned(),
         false => format!("={}", Digest::hash(name.as_bytes()).hex()),

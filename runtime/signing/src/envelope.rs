@@ -22,6 +22,24 @@ impl PayloadType {
     pub const IN_TOTO: Self = Self("application/vnd.in-toto+json");
     /// A list of revocations.
     pub const REVOCATIONS: Self = Self("application/vnd.glovebox.revocations.v1+json");
+    /// The settings of a fleet.
+    pub const FLEET: Self = Self("application/vnd.glovebox.fleet.v1+json");
+    /// What the operator of a fleet says about one machine.
+    pub const FLEET_MACHINE: Self = Self("application/vnd.glovebox.fleet-machine.v1+json");
+    /// The header of a frame of a journal.
+    pub const FLEET_FRAME: Self = Self("application/vnd.glovebox.fleet-frame.v1+json");
+    /// The result of an attempt.
+    pub const FLEET_RESULT: Self = Self("application/vnd.glovebox.fleet-result.v1+json");
+
+    /// Signs a payload for a place that is no envelope. Returns the signature in base64.
+    pub fn sign(self, payload: &[u8], key: &SigningKey) -> String {
+        STANDARD.encode(key.sign(&encoded(self, payload)))
+    }
+
+    /// Returns true if this is a signature of the key over a payload of this type, in base64.
+    pub fn has_signed(self, payload: &[u8], key: &PublicKey, signature: &str) -> bool {
+        STANDARD.decode(signature).is_ok_and(|signature| key.has_signed(&encoded(self, payload), &signature))
+    }
 }
 
 impl fmt::Display for PayloadType {
@@ -30,13 +48,14 @@ impl fmt::Display for PayloadType {
     }
 }
 
-/// A signed document: an attestation of a run, the signatures of a plugin, or a list of revocations.
+/// A signed document: an attestation of a run, the signatures of a plugin, a list of revocations, or a document of a fleet.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 #[schemars(title = "attestation.json")]
 pub struct Envelope {
     /// `application/vnd.in-toto+json` for a statement, `application/vnd.glovebox.revocations.v1+json` for a list of
-    /// revocations.
+    /// revocations, `application/vnd.glovebox.fleet.v1+json` for the settings of a fleet, and
+    /// `application/vnd.glovebox.fleet-machine.v1+json` for a statement about a machine of a fleet.
     payload_type: String,
     /// The signed document in base64.
     payload: String,
@@ -225,6 +244,20 @@ mod tests {
     #[test]
     fn what_is_signed_has_the_lengths_of_type_and_payload() {
         assert_eq!(encoded(TYPE, b"hello"), b"DSSEv1 28 application/vnd.in-toto+json 5 hello");
+    }
+
+    #[test]
+    fn a_signature_without_an_envelope_is_of_one_type() {
+        let (key, other) = (key(7), key(8));
+        let signature = PayloadType::FLEET_FRAME.sign(b"{}", &key);
+        let is_valid = |kind: PayloadType, payload: &[u8], key: &SigningKey, signature: &str| {
+            kind.has_signed(payload, &key.public(), signature)
+        };
+        assert!(is_valid(PayloadType::FLEET_FRAME, b"{}", &key, &signature));
+        assert!(!is_valid(PayloadType::FLEET_RESULT, b"{}", &key, &signature));
+        assert!(!is_valid(PayloadType::FLEET_FRAME, b"{ }", &key, &signature));
+        assert!(!is_valid(PayloadType::FLEET_FRAME, b"{}", &other, &signature));
+        assert!(!is_valid(PayloadType::FLEET_FRAME, b"{}", &key, "?"));
     }
 
     #[test]

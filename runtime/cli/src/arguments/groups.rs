@@ -18,6 +18,7 @@ const GROUPS: &Groups = &[
     ("Prove what a run did", &["evidence", "verify", "attest", "verify-run", "holdout"]),
     ("Plugins and models", &["plugin", "models", "trust", "fake-llm"]),
     ("Serve runs", &["serve", "mcp", "tokens", "export"]),
+    ("Run on many machines", &["fleet", "work", "pull"]),
     ("This program and machine", &["doctor", "schema", "version", "help", "completions", "man"]),
 ];
 

@@ -40,6 +40,17 @@ pub struct DoctorArguments {
     /// Try only the behaviours whose id or reason contains this text
     #[arg(long, value_name = "TEXT", requires = "ordinary")]
     pub filter: Option<String>,
+    #[cfg(feature = "fleet")]
+    #[command(flatten)]
+    pub fleet: super::FleetArguments,
+    /// Monitoring port of a NATS server, such as `http://10.0.0.1:8222`; only there its sync setting can be seen
+    #[cfg(feature = "fleet")]
+    #[arg(long, value_name = "URL", requires = "nats")]
+    pub nats_monitor: Option<String>,
+    /// Accept a fleet with one NATS server
+    #[cfg(feature = "fleet")]
+    #[arg(long, requires = "nats")]
+    pub single_node: bool,
     /// Print one JSON document
     #[arg(long)]
     pub json: bool,

@@ -35,7 +35,7 @@ pub struct WorkArguments {
 
 /// `glovebox pull`.
 #[derive(Debug, Args)]
-pub struct PullArguments {
+pub struct PullRunArguments {
     /// Id of the run
     pub run: String,
     #[command(flatten)]

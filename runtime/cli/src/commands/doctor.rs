@@ -12,6 +12,10 @@ use serde::Serialize;
 
 /// Reports what the machine can enforce, or tests its sandbox.
 pub fn doctor(arguments: &DoctorArguments) -> CommandResult {
+    #[cfg(feature = "fleet")]
+    if !arguments.fleet.nats.is_empty() {
+        return fleet(arguments);
+    }
     // The machine is always probed again: a user runs `doctor` after a change of the machine.
     let capability = jail::probe(None);
     if arguments.attack {
@@ -22,6 +26,16 @@ pub fn doctor(arguments: &DoctorArguments) -> CommandResult {
     }
     let project = prepare::read_project(&arguments.workdir, None)?;
     let report = MachineReport::new(capability, &project, cache_dir().as_deref());
+    print(arguments, &report, || report.render())?;
+    Ok(report.exit())
+}
+
+#[cfg(feature = "fleet")]
+fn fleet(arguments: &DoctorArguments) -> CommandResult {
+    use crate::drive::block_on;
+    use crate::setup::doctor::fleet::FleetReport;
+    let project = prepare::read_project(&arguments.workdir, None)?;
+    let report = block_on(FleetReport::new(arguments, &project.config))??;
     print(arguments, &report, || report.render())?;
     Ok(report.exit())
 }

@@ -18,6 +18,8 @@ pub mod evidence;
 pub mod explain;
 pub mod export;
 pub mod fake_llm;
+#[cfg(feature = "fleet")]
+pub mod fleet;
 pub mod fmt;
 pub mod fork;
 pub mod gates;
@@ -50,3 +52,5 @@ pub mod verify_run;
 pub mod version;
 pub mod watch;
 pub mod why;
+#[cfg(feature = "fleet")]
+pub mod work;

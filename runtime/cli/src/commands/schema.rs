@@ -35,6 +35,7 @@ const PUBLISHED: &[Published] = published! {
     "conversation": "the conversation of a stage with a model",
     "diff": "`glovebox diff --json`",
     "doctor": "`glovebox doctor --json`",
+    "doctor-fleet": "`glovebox doctor --nats URL --json`",
     "event": "an event of the journal",
     "evidence": "`glovebox evidence --json`",
     "final": "`final.json` of a run",

@@ -1,8 +1,8 @@
 //! Prepares the runs of a fleet on this machine: their files, and the binding of their plans.
 
 use crate::commands::work::causes;
-use crate::exit::Stop;
 use crate::exit::Exit;
+use crate::exit::Stop;
 use crate::prepare;
 use crate::runs::recorded;
 use cap_std::ambient_authority;
@@ -51,9 +51,8 @@ impl Allowed {
 
     /// Returns the first transfer that is not allowed.
     fn missing<'a>(&self, wanted: &'a [Wanted]) -> Option<&'a Wanted> {
-        let is_allowed = |wanted: &&Wanted| {
-            self.0.contains(&(wanted.transfer.source.clone(), wanted.transfer.sink.clone()))
-        };
+        let is_allowed =
+            |wanted: &&Wanted| self.0.contains(&(wanted.transfer.source.clone(), wanted.transfer.sink.clone()));
         wanted.iter().find(|wanted| !is_allowed(wanted))
     }
 }
@@ -125,7 +124,8 @@ impl Prepared {
         let started: &RunStarted = unbound.started();
         let mismatch = |error: &dyn std::error::Error| Stop::new(Exit::Mismatch, error.to_string());
         let text = |digest: &Digest| unbound.text(digest).map_err(|error| mismatch(&error));
-        let folder = unbound.settings_folder().map_err(|error| Stop::io("create the folder of the settings", &error))?;
+        let folder =
+            unbound.settings_folder().map_err(|error| Stop::io("create the folder of the settings", &error))?;
         let project = unbound.settings().map_err(|error| mismatch(&error))?.open(&unbound.workspace(), &folder)?;
         let source = recorded::read_with(started.run_id.as_str(), started, text)?;
         let script = started.model.script_digest.as_ref().map(text).transpose()?;
@@ -144,7 +144,10 @@ impl Prepared {
             None => Ok(true),
             Some(missing) => Err(Refusal::new(
                 glovebox_plan::prepare::refusal::Class::Policy,
-                format!("this machine does not allow that `{}` goes to {}", missing.transfer.source, missing.transfer.sink),
+                format!(
+                    "this machine does not allow that `{}` goes to {}",
+                    missing.transfer.source, missing.transfer.sink
+                ),
             )
             .with_help(format!("`glovebox work --allow '{} to {}'`", missing.transfer.source, missing.transfer.sink))),
         };

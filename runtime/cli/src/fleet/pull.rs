@@ -1,6 +1,6 @@
 //! `glovebox pull`: makes an ordinary run directory of a run of a fleet.
 
-use crate::arguments::PullArguments;
+use crate::arguments::PullRunArguments;
 use crate::drive;
 use crate::exit::{CommandResult, Exit, Stop};
 use crate::fleet::start::unread;
@@ -25,7 +25,7 @@ const SOURCE_BYTES_MAX: u64 = 1 << 30;
 const PAGE_RECORDS: usize = 256;
 
 /// Pulls a run that has ended.
-pub fn pull(arguments: &PullArguments) -> CommandResult {
+pub fn pull(arguments: &PullRunArguments) -> CommandResult {
     let id = RunId::parse(&arguments.run)?;
     let project = prepare::read_project(&arguments.workdir, None)?;
     let pulled = async {

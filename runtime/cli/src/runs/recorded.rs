@@ -5,12 +5,12 @@ use crate::exit::{Exit, Stop};
 use crate::runs::RunFolder;
 use crate::runs::changes;
 use glovebox_journal::event::RunStarted;
-use glovebox_record::Digest;
 use glovebox_pipeline::inputs::Files;
 use glovebox_pipeline::transform::{self, RuleReport};
 use glovebox_pipeline::{Inputs, Source};
 use glovebox_plan::plan::PlanCapabilities;
 use glovebox_plan::prepare::source::CheckedPipeline;
+use glovebox_record::Digest;
 use std::path::PathBuf;
 use std::sync::Arc;
 

@@ -1,10 +1,12 @@
 //! `glovebox doctor`: what this machine can enforce, and the tests of it by attacks and by ordinary behaviours.
 //!
-//! [`machine`] reports on the machine. [`attack`] starts `glovebox-attack`, which attacks a tier. [`ordinary`] tries in
+//! [`machine`] reports on the machine, `fleet` on the servers of a fleet. [`attack`] starts `glovebox-attack`, which attacks a tier. [`ordinary`] tries in
 //! a tier what developers' tools do. Each prints a JSON document for programs or a table for people.
 
 #[cfg(target_os = "linux")]
 pub mod attack;
+#[cfg(feature = "fleet")]
+pub mod fleet;
 pub mod machine;
 #[cfg(target_os = "linux")]
 pub mod ordinary;
@@ -25,6 +27,8 @@ mod tests {
         let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/schemas");
         let schemas = [
             ("doctor", schema_for!(MachineReport)),
+            #[cfg(feature = "fleet")]
+            ("doctor-fleet", schema_for!(super::fleet::FleetReport)),
             ("attacks", schema_for!(AttackReport)),
             ("ordinary", schema_for!(OrdinaryReport)),
         ];
