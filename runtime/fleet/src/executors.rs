@@ -82,6 +82,8 @@ struct Running {
     heard: Instant,
     /// The machine that waits for the next attempt, because the result is in the stream.
     made: Option<Caller>,
+    /// True if the machine gave the attempt back.
+    is_given_back: bool,
 }
 
 /// A machine that waits for an answer.
@@ -201,7 +203,9 @@ impl FleetExecutors {
             let (made, is_silent) = {
                 let mut tasks = self.desk.lock();
                 match tasks.running.get_mut(id) {
-                    Some(running) => (running.made.take(), running.heard.elapsed() > LEASE),
+                    Some(running) => {
+                        (running.made.take(), running.is_given_back || running.heard.elapsed() > LEASE)
+                    }
                     None => (None, true),
                 }
             };
@@ -213,7 +217,7 @@ impl FleetExecutors {
                 }
                 let mut tasks = self.desk.lock();
                 if is_silent && let Some(running) = tasks.running.remove(id) {
-                    tracing::warn!(attempt = %id, machine = ?running.machine, "the machine of an attempt is silent");
+                    tracing::warn!(attempt = %id, machine = ?running.machine, "an attempt was lost");
                     tasks.lost.insert(running.task);
                 }
                 if is_silent {
@@ -285,6 +289,17 @@ impl Desk {
                 Some(_) => answers.send(&Answer::Overtaken),
                 None => answers.send(&self.unknown()),
             },
+            Ask::GiveBack { attempt, reason } => {
+                let running = tasks.running.get_mut(&attempt);
+                let running = running.filter(|running| running.machine.as_ref() == Some(&machine));
+                if let Some(running) = running {
+                    tracing::warn!(%attempt, %machine, reason, "a machine gave an attempt back");
+                    running.is_given_back = true;
+                    drop(tasks);
+                    self.changed.notify_waiters();
+                }
+                answers.send(&Answer::NotNeeded);
+            }
             Ask::Made { attempt } => {
                 let next = tasks.next.get(&attempt).and_then(|next| tasks.running.get(next));
                 if let Some(next) = next {
@@ -322,6 +337,7 @@ impl Desk {
             pulse: assignment.pulse.clone(),
             heard: Instant::now(),
             made: None,
+            is_given_back: false,
         };
         self.lock().running.insert(attempt, running);
         order

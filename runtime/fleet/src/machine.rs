@@ -17,7 +17,8 @@ use glovebox_engine::run::{AttemptControl, ClaimedTask, MachineError, MachineRun
 use glovebox_jail::jail;
 use glovebox_journal::event::{AttemptId, Digest, MachineId, RunId, Task};
 use glovebox_journal::ports::{BlobStore as _, PortError};
-use std::sync::Arc;
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 use tokio::time::{Instant, sleep};
@@ -30,6 +31,8 @@ const BEAT: Duration = Duration::from_secs(1);
 const CLAIM_WAIT: Duration = Duration::from_secs(10);
 /// Delay before a pointer is delivered again whose run has no driver at the moment, or whose driver does not know yet.
 const LATER: Duration = Duration::from_millis(500);
+/// How long a machine leaves the stages of a run that it cannot make to others.
+const CANNOT_FOR: Duration = Duration::from_secs(300);
 /// Number of times that a machine asks for a task without an answer. The driver points to it again if it needs it.
 const CLAIMS_MAX: u64 = 120;
 /// Number of times that a driver is told of a result. It finds the result by itself later.
@@ -54,6 +57,8 @@ pub struct Machine {
     id: MachineId,
     stages: Consumer,
     is_draining: Arc<AtomicBool>,
+    /// The runs whose stages this machine cannot make, and since when.
+    cannot: Mutex<HashMap<RunId, Instant>>,
 }
 
 impl Machine {
@@ -72,7 +77,7 @@ impl Machine {
         let jetstream = fleet.jetstream.clone();
         let stages = jetstream.consumer("stages", &jetstream.name.stages()).await;
         let stages = stages.map_err(|error| fleet.failed(error))?;
-        Ok(Self { jetstream, log, blobs, id, stages, is_draining })
+        Ok(Self { jetstream, log, blobs, id, stages, is_draining, cannot: Mutex::default() })
     }
 
     /// Returns the journals of the fleet's runs, as this machine reads them.
@@ -101,6 +106,9 @@ impl Machine {
             tracing::warn!("a pointer of another form was removed from the queue");
             return self.settle(self.jetstream.done(leased).await);
         };
+        if self.cannot_make(&run) {
+            return self.settle(self.jetstream.give_back(leased, LATER).await);
+        }
         match self.claim(&run, seq, &task).await {
             Some(Answer::Order(order)) => {
                 // From here on, the driver watches the attempt and points to the task again if this machine is lost.
@@ -116,6 +124,13 @@ impl Machine {
             }
             _ => self.settle(self.jetstream.done(leased).await),
         }
+    }
+
+    /// Returns true if this machine could not make a stage of the run a short time ago. The reason may have gone since.
+    fn cannot_make(&self, run: &RunId) -> bool {
+        let mut cannot = self.cannot.lock().unwrap_or_else(PoisonError::into_inner);
+        cannot.retain(|_, since| since.elapsed() < CANNOT_FOR);
+        cannot.contains_key(run)
     }
 
     /// Notes that the servers did not confirm the end of a lease: the message is then delivered again.
@@ -140,9 +155,11 @@ impl Machine {
         while let Some(Order { task, plan }) = next.take() {
             let here = match prepare.run(run, &plan).await {
                 Ok(here) => here,
-                // The driver hears nothing of the attempt any more, and another machine gets it.
                 Err(reason) => {
-                    tracing::error!(%run, reason, "this machine cannot make an attempt of the run");
+                    tracing::error!(%run, reason, "this machine cannot make the stages of the run");
+                    self.cannot.lock().unwrap_or_else(PoisonError::into_inner).insert(run.clone(), Instant::now());
+                    let give_back = Ask::GiveBack { attempt: task.attempt, reason };
+                    let _another_gets_it = self.ask(run, give_back, CLAIM_WAIT).await;
                     return;
                 }
             };

@@ -56,6 +56,8 @@ pub(crate) enum Ask {
     Claim { task: Task, ready_seq: u64 },
     /// Must the attempt go on? The machine has got `steered` messages so far.
     Beat { attempt: AttemptId, counts: PulseCounts, waits_for: Option<WaitKind>, steered: usize },
+    /// The machine cannot make the attempt, and has done nothing of it.
+    GiveBack { attempt: AttemptId, reason: String },
     /// The result is in the stream. May this machine make the next attempt?
     Made { attempt: AttemptId },
 }
