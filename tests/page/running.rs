@@ -83,6 +83,32 @@ fn the_output_of_a_stage_with_hold_outs_is_not_followed() {
     run.wait().unwrap();
 }
 
+#[test]
+fn an_unfinished_answer_is_shown_until_it_is_finished() {
+    let pieces = ["I <b>begin</b>\n", "\u{1b}[2J", " and go on", "\nOUTCOME: SUCCESS"];
+    let bench = Bench::new(
+        "digraph g { start; exit
+  look [prompt=\"look\", allowed_write_paths=\"\"]
+  after [shape=parallelogram, allowed_write_paths=\"\", tool_command=\"sleep 600\"]
+  start -> look -> after -> exit }",
+        "anthropic",
+        &[Turn::slow(&pieces, 2500), Turn::text("OUTCOME: SUCCESS")],
+    );
+    let served = Served::with(bench.workbench(), &[ANNA]);
+    let Some(browser) = Browser::start("an unfinished answer on the page", 1280) else { return };
+    signed_in(&browser, &served);
+    let mut run = bench.start_run(1);
+    browser.go("#/run/r/stage/look/output");
+    browser.wait("document.querySelector('#drafts pre')?.textContent === 'I <b>begin</b>\\n\\\\x1b[2J and go on'");
+    assert_eq!(browser.run("return document.querySelector('#drafts b')"), Value::Null);
+    assert!(!bench.read_in_run("progress.ndjson").contains("stage.finished"), "the model writes");
+    // The stage has ended, and its live output with it.
+    browser.wait("!document.querySelector('#drafts pre')");
+    bench.glovebox(&["cancel", "r"]).ends(0);
+    run.wait().unwrap();
+    browser.is_quiet();
+}
+
 /// The witness is what the provider was asked, and the record.
 #[test]
 fn an_agent_at_work_is_told_something() {
