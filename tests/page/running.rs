@@ -109,6 +109,34 @@ fn an_unfinished_answer_is_shown_until_it_is_finished() {
     browser.is_quiet();
 }
 
+/// The project has changed since the run began: the page shows what the run was allowed, not what a new run would be.
+#[test]
+fn the_grants_of_a_stage_are_those_of_its_run() {
+    let pipeline = "digraph g { start [shape=Mdiamond]; done [shape=Msquare]
+  work [shape=parallelogram, tool_command=\"echo one > kept.txt\", allowed_write_paths=\"kept.txt\"]
+  start -> work -> done }";
+    let bench = Workbench::with_pipeline(pipeline);
+    bench.glovebox(&["run", "pipeline.dot", "--run-id", "r"]).ends(0);
+    bench.write("pipeline.dot", &pipeline.replace("\"kept.txt\"", "\"kept.txt,wider/\""));
+    let served = Served::with(&bench, &[ANNA]);
+    let Some(browser) = Browser::start("the grants of a run on the page", 1280) else { return };
+    signed_in(&browser, &served);
+    browser.go("#/run/r/stage/work");
+    browser.sees("could (grants)");
+    let could =
+        browser.run("return [...document.querySelectorAll('#main table tr')].map((row) => row.children[1].innerText)");
+    let could = could.as_array().unwrap().iter().map(|cell| cell.as_str().unwrap()).collect::<Vec<_>>();
+    assert!(could.contains(&"kept.txt"), "{could:?}");
+    assert!(could.iter().any(|cell| cell.contains("echo one > kept.txt")), "{could:?}");
+    assert!(!browser.text().contains("wider/") && !browser.text().contains("another plan"), "{}", browser.text());
+    // The file of the pipeline is not needed for it.
+    std::fs::remove_file(bench.project().join("pipeline.dot")).unwrap();
+    browser.go("#/run/r/stage/work/attempts");
+    browser.go("#/run/r/stage/work");
+    browser.sees("echo one > kept.txt");
+    browser.is_quiet();
+}
+
 /// The witness is what the provider was asked, and the record.
 #[test]
 fn an_agent_at_work_is_told_something() {
