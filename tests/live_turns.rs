@@ -283,9 +283,9 @@ print('OUTCOME: SUCCESS')
     let bench = stand_in::bench("", program, &[Turn::slow(&["I begin\n", "and go on\n", "to the end"], 1200)]);
     let mut run = bench.start(&["run", "pipeline.dot", "--run-id", "r"]);
     wait_for_record(&bench, "stage.started");
-    let logs = bench.start_piped(&["logs", "r", "build", "--follow"]);
+    let mut logs = bench.start_piped(&["logs", "r", "build", "--follow"]);
     let mut said = String::new();
-    let mut reader = BufReader::new(logs.stderr.unwrap());
+    let mut reader = BufReader::new(logs.stderr.take().unwrap());
     while !said.contains("I begin") {
         assert!(reader.read_line(&mut said).unwrap() > 0, "{said}");
     }
@@ -293,7 +293,7 @@ print('OUTCOME: SUCCESS')
     reader.read_to_string(&mut said).unwrap();
     assert!(said.contains("==> build visit 1: turn 1, exact-model\n    to the end\n"), "{said}");
     assert_eq!(said.matches("and go on").count(), 1, "{said}");
-    assert!(run.wait().unwrap().success());
+    assert!(logs.wait().unwrap().success() && run.wait().unwrap().success());
 }
 
 /// Runs a stage whose model writes slowly in a project with hold-outs, and returns all that a client and a terminal show.
