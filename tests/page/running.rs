@@ -83,6 +83,60 @@ fn the_output_of_a_stage_with_hold_outs_is_not_followed() {
     run.wait().unwrap();
 }
 
+#[test]
+fn an_unfinished_answer_is_shown_until_it_is_finished() {
+    let pieces = ["I <b>begin</b>\n", "\u{1b}[2J", " and go on", "\nOUTCOME: SUCCESS"];
+    let bench = Bench::new(
+        "digraph g { start; exit
+  look [prompt=\"look\", allowed_write_paths=\"\"]
+  after [shape=parallelogram, allowed_write_paths=\"\", tool_command=\"sleep 600\"]
+  start -> look -> after -> exit }",
+        "anthropic",
+        &[Turn::slow(&pieces, 2500), Turn::text("OUTCOME: SUCCESS")],
+    );
+    let served = Served::with(bench.workbench(), &[ANNA]);
+    let Some(browser) = Browser::start("an unfinished answer on the page", 1280) else { return };
+    signed_in(&browser, &served);
+    let mut run = bench.start_run(1);
+    browser.go("#/run/r/stage/look/output");
+    browser.wait("document.querySelector('#drafts pre')?.textContent === 'I <b>begin</b>\\n\\\\x1b[2J and go on'");
+    assert_eq!(browser.run("return document.querySelector('#drafts b')"), Value::Null);
+    assert!(!bench.read_in_run("progress.ndjson").contains("stage.finished"), "the model writes");
+    // The stage has ended, and its live output with it.
+    browser.wait("!document.querySelector('#drafts pre')");
+    bench.glovebox(&["cancel", "r"]).ends(0);
+    run.wait().unwrap();
+    browser.is_quiet();
+}
+
+/// The project has changed since the run began: the page shows what the run was allowed, not what a new run would be.
+#[test]
+fn the_grants_of_a_stage_are_those_of_its_run() {
+    let pipeline = "digraph g { start [shape=Mdiamond]; done [shape=Msquare]
+  work [shape=parallelogram, tool_command=\"echo one > kept.txt\", allowed_write_paths=\"kept.txt\"]
+  start -> work -> done }";
+    let bench = Workbench::with_pipeline(pipeline);
+    bench.glovebox(&["run", "pipeline.dot", "--run-id", "r"]).ends(0);
+    bench.write("pipeline.dot", &pipeline.replace("\"kept.txt\"", "\"kept.txt,wider/\""));
+    let served = Served::with(&bench, &[ANNA]);
+    let Some(browser) = Browser::start("the grants of a run on the page", 1280) else { return };
+    signed_in(&browser, &served);
+    browser.go("#/run/r/stage/work");
+    browser.sees("could (grants)");
+    let could =
+        browser.run("return [...document.querySelectorAll('#main table tr')].map((row) => row.children[1].innerText)");
+    let could = could.as_array().unwrap().iter().map(|cell| cell.as_str().unwrap()).collect::<Vec<_>>();
+    assert!(could.contains(&"kept.txt"), "{could:?}");
+    assert!(could.iter().any(|cell| cell.contains("echo one > kept.txt")), "{could:?}");
+    assert!(!browser.text().contains("wider/") && !browser.text().contains("another plan"), "{}", browser.text());
+    // The file of the pipeline is not needed for it.
+    std::fs::remove_file(bench.project().join("pipeline.dot")).unwrap();
+    browser.go("#/run/r/stage/work/attempts");
+    browser.go("#/run/r/stage/work");
+    browser.sees("echo one > kept.txt");
+    browser.is_quiet();
+}
+
 /// The witness is what the provider was asked, and the record.
 #[test]
 fn an_agent_at_work_is_told_something() {

@@ -24,6 +24,11 @@ impl Turn {
         Self(json!({ "text": text }))
     }
 
+    /// Returns an answer whose text is streamed in these pieces, with this many milliseconds between two events.
+    pub(crate) fn slow(pieces: &[&str], pause_ms: u64) -> Self {
+        Self(json!({ "pieces": pieces, "pause_ms": pause_ms }))
+    }
+
     pub(crate) fn tool(name: &str, arguments: Value) -> Self {
         Self(json!({ "tool": [{ "name": name, "arguments": arguments }] }))
     }

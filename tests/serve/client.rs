@@ -195,7 +195,7 @@ pub(crate) fn events(text: &str) -> Vec<Sent> {
         .collect()
 }
 
-fn unchunked(mut rest: &str) -> String {
+pub(crate) fn unchunked(mut rest: &str) -> String {
     let mut text = String::new();
     while let Some((length, after)) = rest.split_once("\r\n") {
         let length = usize::from_str_radix(length.trim(), 16).unwrap_or(0);

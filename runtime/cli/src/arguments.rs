@@ -26,6 +26,8 @@ mod signing;
 mod spend;
 mod stall;
 mod trust;
+#[cfg(feature = "fleet")]
+mod work;
 
 pub use again::AgainArguments;
 pub use answer_sources::{AnswerArguments, GatesArguments, PeopleArguments};
@@ -61,6 +63,8 @@ pub use signing::{KeygenArguments, RevocationsArguments, RevokeArguments, SignAr
 pub use spend::SpendArguments;
 pub use stall::StallArguments;
 pub use trust::{TrustCommand, TrustGiveArguments, TrustListArguments, TrustRemoveArguments};
+#[cfg(feature = "fleet")]
+pub use work::{PullRunArguments, WorkArguments};
 
 use crate::runs::{RUNS_DIR, RunSelector};
 use crate::setup::starter::Template;
@@ -188,6 +192,12 @@ pub enum Command {
         #[command(subcommand)]
         command: FleetCommand,
     },
+    /// Make stages of a fleet's runs on this machine, and drive runs
+    #[cfg(feature = "fleet")]
+    Work(Deferred<WorkArguments>),
+    /// Make an ordinary run directory of a fleet's run
+    #[cfg(feature = "fleet")]
+    Pull(Deferred<PullRunArguments>),
     /// Make, list and remove tokens of clients of `serve`
     Tokens {
         /// What to do with tokens.
@@ -280,6 +290,13 @@ pub struct RunArguments {
     pub reports: ReportArguments,
     #[command(flatten)]
     pub again: AgainArguments,
+    #[cfg(feature = "fleet")]
+    #[command(flatten)]
+    pub fleet: FleetArguments,
+    /// Return when the run has begun in the fleet, and print its id
+    #[cfg(feature = "fleet")]
+    #[arg(long, requires = "nats")]
+    pub detach: bool,
     #[command(flatten)]
     pub command: CommandArguments,
 }

@@ -8,8 +8,7 @@ use crate::exit::{Exit, Stop};
 use crate::fleet_keys::FleetKey;
 use glovebox_fleet::blobs::ObjectBlobs;
 use glovebox_fleet::fleet::{Fleet, FleetAddress, FleetError, Login};
-use glovebox_fleet::settings::FleetSettings;
-use glovebox_fleet::statement::Role;
+use glovebox_fleet::statement::{Admission, Role};
 use glovebox_fleet::store_url::{StoreError, StoreUrl};
 use glovebox_plan::config::Config;
 use glovebox_signing::key::{PublicKey, SigningKey};
@@ -28,18 +27,16 @@ const CREDENTIALS: [(&str, &str); 4] = [
 pub struct ConnectedFleet {
     /// The connection to the servers.
     pub fleet: Fleet,
-    /// The settings.
-    pub settings: FleetSettings,
     /// The blobs of all machines.
     pub blobs: ObjectBlobs,
 }
 
 impl ConnectedFleet {
-    /// Checks that this machine is admitted now with one of these roles.
+    /// Returns the admission of this machine if it is admitted now with one of these roles.
     ///
     /// # Errors
     /// It is not, or it has no key (exit 6).
-    pub async fn require(&self, roles: &[Role]) -> Result<(), Stop> {
+    pub async fn require(&self, roles: &[Role]) -> Result<Admission, Stop> {
         self.fleet.require(roles).await.map_err(|error| stop(&error))
     }
 }
@@ -57,7 +54,7 @@ impl FleetArguments {
         let mut fleet = self.servers().await?;
         let settings = fleet.join(&operator, key).await.map_err(|error| stop(&error))?;
         let blobs = open(&settings.store)?;
-        Ok(ConnectedFleet { fleet, settings, blobs })
+        Ok(ConnectedFleet { fleet, blobs })
     }
 
     /// Connects to the servers and trusts nothing that they store.

@@ -19,6 +19,8 @@ mod drive;
 mod exit;
 mod exports;
 #[cfg(feature = "fleet")]
+mod fleet;
+#[cfg(feature = "fleet")]
 mod fleet_connection;
 #[cfg(feature = "fleet")]
 mod fleet_keys;
@@ -138,6 +140,10 @@ fn dispatch(command: Command) -> CommandResult {
         Command::Export(Deferred(arguments)) => commands::export::export(&arguments),
         #[cfg(feature = "fleet")]
         Command::Fleet { command } => commands::fleet::fleet(&command),
+        #[cfg(feature = "fleet")]
+        Command::Work(Deferred(arguments)) => commands::work::work(&arguments),
+        #[cfg(feature = "fleet")]
+        Command::Pull(Deferred(arguments)) => fleet::pull::pull(&arguments),
         Command::Tokens { command } => commands::tokens::tokens(&command),
         Command::FakeLlm(Deferred(arguments)) => commands::fake_llm::fake_llm(&arguments),
         Command::Holdout { command: HoldoutCommand::Status(arguments) } => commands::holdout::status(&arguments),

@@ -149,8 +149,13 @@ fn say_warning(warning: &Warning) {
 /// Prepares a bound plan for execution. With `asks`, a person at the terminal is asked about everything that would be
 /// sent out.
 pub fn ready(bound: Bound, project: &Project, pipeline: &Path, asks: bool) -> Result<Executor, Stop> {
-    let confirm = |open: &[Wanted]| if asks && terminal::can_ask() { confirm(project, open) } else { Ok(false) };
-    Ok(bound.ready(project, pipeline, &confirm)?)
+    Ok(bound.ready(project, pipeline, &confirmation(project, asks))?)
+}
+
+/// Returns the function that asks a person at the terminal about everything that would be sent out. Without `asks`, nobody
+/// is asked, and the answer is no.
+pub fn confirmation(project: &Project, asks: bool) -> impl Fn(&[Wanted]) -> Result<bool, Refusal> {
+    move |open| if asks && terminal::can_ask() { confirm(project, open) } else { Ok(false) }
 }
 
 /// Asks whether everything in the list may be sent out, and stores the confirmation if the answer is yes.

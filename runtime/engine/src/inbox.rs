@@ -230,12 +230,13 @@ impl<M: Mail> Inbox<M> {
         let messages = self.mail.messages();
         self.steering.clear();
         for message in messages {
-            if matches!(message, Message::Pause { .. } | Message::Cancel { .. }) {
+            if matches!(message, Message::Stop { .. } | Message::Pause { .. } | Message::Cancel { .. }) {
                 self.mail.done(&file_name(&message));
             }
             match message {
                 Message::Answer(given) => self.keep(given),
                 Message::Steer(given) => self.steering.push_back(given),
+                Message::Stop { by } => signals.cancel(&by),
                 Message::Pause { by } => self.pause = Some(by),
                 Message::Cancel { by } => signals.cancel(&RunCanceled::by_person(&by).by),
             }

@@ -1,17 +1,19 @@
 //! The output of running commands, for people who watch a run: a file for each attempt, which other processes follow, and a
-//! function for this process.
+//! function for this process. `draft` is the same for the unfinished answers of models.
 //!
 //! The output of a stage that can read hold-outs is never passed on. The file is only a hint for people: it is not part of the
 //! record, and it is removed when the attempt ends. It is a sequence of frames: a byte for the kind, the length as 4 bytes in
 //! little-endian order, and that many bytes. When the file is longer than 4 MiB, a new file replaces it, so that a
 //! command with much output needs little space. A follower that is too slow is told how many bytes it missed.
 
+pub(crate) mod draft;
 mod follower;
 
+pub use draft::{DraftChange, DraftFollower};
 pub use follower::{LiveFollower, LiveFrame};
 
 use crate::run_dir::{LIVE_DIR, RunDir};
-use cap_std::fs::{Dir, File};
+use cap_std::fs::{Dir, File, OpenOptions, OpenOptionsExt};
 use glovebox_host::call::{LiveOutput, LivePiece, OutputStream};
 use glovebox_journal::event::AttemptId;
 use glovebox_pipeline::ir::NodeId;
@@ -81,7 +83,7 @@ impl LiveFile {
             self.remove();
         }
         if self.file.is_none() {
-            (self.file, self.file_bytes) = (Some(create(&self.run.dir, &self.attempt)?), 0);
+            (self.file, self.file_bytes) = (Some(create_in(&self.run.dir, &name(&self.attempt))?), 0);
             self.frame(kind::BEFORE, &self.content_bytes.to_le_bytes())?;
         }
         match piece {
@@ -126,19 +128,24 @@ impl Drop for LiveFile {
         let was_open = self.file.is_some();
         self.remove();
         if was_open {
-            // The folder is not empty while another attempt runs.
-            let _in_use = self.run.dir.remove_dir(LIVE_DIR);
+            remove_folder(&self.run.dir);
         }
     }
 }
 
-/// Creates the file of an attempt. Another attempt that ends may remove the empty folder in between, so this is tried again.
-fn create(run: &Dir, attempt: &AttemptId) -> io::Result<File> {
-    run.create_dir_all(LIVE_DIR)?;
-    run.create(name(attempt)).or_else(|_| {
+/// Creates a file in the folder, which only the user can read. Another attempt that ends may remove the empty folder in between,
+/// so this is tried again.
+fn create_in(run: &Dir, path: &str) -> io::Result<File> {
+    let create = || {
         run.create_dir_all(LIVE_DIR)?;
-        run.create(name(attempt))
-    })
+        run.open_with(path, OpenOptions::new().write(true).create(true).truncate(true).mode(0o600))
+    };
+    create().or_else(|_| create())
+}
+
+/// Removes the folder, unless another attempt has a file in it.
+fn remove_folder(run: &Dir) {
+    let _in_use = run.remove_dir(LIVE_DIR);
 }
 
 fn name(attempt: &AttemptId) -> String {

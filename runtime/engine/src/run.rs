@@ -9,7 +9,10 @@ mod budget;
 mod cancel;
 mod ending;
 mod fork;
+mod machine;
 mod missing;
+mod packs;
+mod pull;
 mod quota;
 mod restore;
 mod reuse;
@@ -25,6 +28,8 @@ pub use begin::NewRun;
 pub use cancel::cancel;
 pub use ending::lacks_space;
 pub use fork::{NoVisit, Source, VisitPoint, fork, visits};
+pub use machine::{AttemptControl, ClaimedTask, MachineError, MachineRun, UnboundRun};
+pub use pull::pull;
 pub use quota::QuotaAtResume;
 pub use reuse::EarlierRun;
 pub use session::{DriveLimits, ReadProblem, Replan, ResumeTerms, Session};
@@ -51,6 +56,7 @@ use glovebox_pipeline::ir::HandlerKind;
 use glovebox_plan::prepare::executor::Executor;
 use glovebox_record::{NodeId, Tier};
 use glovebox_state::evidence::{Replay, RunSummary, VerdictFile};
+use glovebox_state::run_state::RunState;
 use glovebox_workspace::ignored::IgnoreMatcher;
 use glovebox_workspace::project::{Base, SkippedEntry};
 use jiff::Timestamp;
@@ -277,36 +283,9 @@ impl<S: Stores> Run<S> {
     }
 
     fn bench(&self, progress: Sender<AttemptProgress>) -> Result<Workbench<S::Blobs>, RunError> {
-        let Executor { plan, host, sandbox_env, protected, targets, revocations, .. } = &self.executor;
-        let base = restore::base(&*self.session.blobs, self.session.state())?;
-        let ignored = Arc::new(IgnoreMatcher::new(&base.ignored));
-        let is_verification = |kind: HandlerKind| kind == HandlerKind::Verification && plan.checks.verify.is_some();
-        let mut kinds = plan.pipeline.nodes.iter().map(|node| node.handler.kind());
-        let is_told_base = kinds.any(|kind| kind.judges_changes() || is_verification(kind));
-        // The repository of commands has the last commit of the project.
-        let has_commit = self.session.state().run.as_ref().is_some_and(|run| run.workspace.git.commit.is_some());
-        let is_needed = is_told_base || (has_commit && plan.bindings.values().any(|binding| binding.runs_commands()));
-        Ok(Workbench {
-            plan: Arc::clone(plan),
-            host: Arc::clone(host),
-            run: Arc::new(self.session.dir.without_key().map_err(|error| RunError::Project(Box::new(error)))?),
-            blobs: Arc::clone(&self.session.blobs),
-            sandbox_env: sandbox_env.clone(),
-            protected: protected.clone(),
-            // The ignore rules of the beginning of the run are used, because a stage may have changed the ignore rules
-            // in the workspace.
-            ignored,
-            base: if is_needed { Arc::new(base) } else { Arc::default() },
-            budget: Arc::new(self.budget()),
-            targets: Arc::clone(targets),
-            revocations: Arc::clone(revocations),
-            policies: Arc::clone(&self.executor.worker.policies),
-            holdouts: self.holdouts()?.map(Arc::new),
-            progress,
-            output_watch: self.output_watch.clone(),
-            preparing: Preparing::default(),
-            held: HeldSpending::default(),
-        })
+        let Session { dir, blobs, replay, .. } = &self.session;
+        let bench = bench(&self.executor, dir, blobs, &replay.state, progress)?;
+        Ok(Workbench { holdouts: self.holdouts()?.map(Arc::new), output_watch: self.output_watch.clone(), ..bench })
     }
 
     fn holdouts(&self) -> Result<Option<Holdouts>, RunError> {
@@ -316,6 +295,46 @@ impl<S: Stores> Run<S> {
         Holdouts::open(dir, state, &String::from_utf8_lossy(&source))
             .map_err(|error| RunError::Holdouts(Box::new(error)))
     }
+}
+
+/// Returns everything that the attempts of a run share, without hold-outs.
+fn bench<B: BlobStore>(
+    executor: &Executor,
+    dir: &RunDir,
+    blobs: &Arc<B>,
+    state: &RunState,
+    progress: Sender<AttemptProgress>,
+) -> Result<Workbench<B>, RunError> {
+    let Executor { plan, host, sandbox_env, protected, targets, revocations, .. } = executor;
+    let base = restore::base(&**blobs, state)?;
+    let ignored = Arc::new(IgnoreMatcher::new(&base.ignored));
+    let is_verification = |kind: HandlerKind| kind == HandlerKind::Verification && plan.checks.verify.is_some();
+    let mut kinds = plan.pipeline.nodes.iter().map(|node| node.handler.kind());
+    let is_told_base = kinds.any(|kind| kind.judges_changes() || is_verification(kind));
+    // The repository of commands has the last commit of the project.
+    let has_commit = state.run.as_ref().is_some_and(|run| run.workspace.git.commit.is_some());
+    let is_needed = is_told_base || (has_commit && plan.bindings.values().any(|binding| binding.runs_commands()));
+    Ok(Workbench {
+        plan: Arc::clone(plan),
+        host: Arc::clone(host),
+        run: Arc::new(dir.without_key().map_err(|error| RunError::Project(Box::new(error)))?),
+        blobs: Arc::clone(blobs),
+        sandbox_env: sandbox_env.clone(),
+        protected: protected.clone(),
+        // The ignore rules of the beginning of the run are used, because a stage may have changed the ignore rules
+        // in the workspace.
+        ignored,
+        base: if is_needed { Arc::new(base) } else { Arc::default() },
+        budget: Arc::new(budget::budget(plan, state)),
+        targets: Arc::clone(targets),
+        revocations: Arc::clone(revocations),
+        policies: Arc::clone(&executor.worker.policies),
+        holdouts: None,
+        progress,
+        output_watch: None,
+        preparing: Preparing::default(),
+        held: HeldSpending::default(),
+    })
 }
 
 /// If a first stage runs commands, begins to build its jail while the run's folder is made.

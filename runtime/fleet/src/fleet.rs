@@ -7,7 +7,7 @@ use crate::jetstream::{JetStream, RequestError, Violation};
 use crate::log::NatsLog;
 use crate::roster::{Place, Roster, Signed};
 use crate::settings::FleetSettings;
-use crate::statement::Role;
+use crate::statement::{Admission, Role};
 use crate::subjects::{FleetName, token as plain_or_digest};
 use async_nats::{Client, ConnectErrorKind, ConnectOptions, Event, ServerError};
 use glovebox_journal::ports::PortError;
@@ -278,13 +278,13 @@ impl Fleet {
         self.roster.as_deref().ok_or_else(|| PortError::Unavailable(NOT_JOINED.to_owned()))
     }
 
-    /// Checks that this machine is admitted now with one of these roles.
+    /// Returns the admission of this machine if it is admitted now with one of these roles.
     ///
     /// # Errors
     /// It is not, or the servers do not answer.
-    pub async fn require(&self, roles: &[Role]) -> Result<(), FleetError> {
+    pub async fn require(&self, roles: &[Role]) -> Result<Admission, FleetError> {
         let admitted = match self.joined() {
-            Ok(roster) => roster.signer(roles).await.map(drop),
+            Ok(roster) => roster.signer(roles).await.map(|(_, admission)| admission),
             Err(error) => Err(error),
         };
         admitted.map_err(|error| match error {

@@ -282,21 +282,60 @@ impl JetStream {
     }
 
     async fn ask<T: DeserializeOwned>(&self, message: Publish, headers: HeaderMap) -> Result<T, RequestError> {
-        let request =
-            async_nats::Request::new().payload(message.payload).headers(headers).timeout(Some(self.answer_wait));
-        let subject = message.subject.clone();
-        let answer = self.client.send_request(message.subject, request).await.map_err(|error| match error.kind() {
+        let request = async_nats::Request::new().payload(message.payload).headers(headers);
+        let answer = self.send(message.subject, request, self.answer_wait).await?;
+        serde_json::from_slice(&answer.payload)
+            .map_err(|error| RequestError::NoAnswer(format!("an answer that cannot be read: {error}")))
+    }
+}
+
+impl JetStream {
+    /// Removes a message from the stream.
+    pub(crate) async fn delete(&self, seq: u64) -> Result<(), RequestError> {
+        let request = format!("STREAM.MSG.DELETE.{}", self.stream);
+        let _deleted: serde::de::IgnoredAny =
+            self.call(&request, &serde_json::json!({ "seq": seq, "no_erase": true })).await?;
+        Ok(())
+    }
+
+    /// Sends a message and returns the first answer to it.
+    pub(crate) async fn request(
+        &self,
+        subject: String,
+        payload: Bytes,
+        wait: Duration,
+    ) -> Result<async_nats::Message, RequestError> {
+        self.send(subject, async_nats::Request::new().payload(payload), wait).await
+    }
+
+    /// As [`JetStream::request`], for an answer that keeps its own subject.
+    pub(crate) async fn request_stored(
+        &self,
+        subject: String,
+        payload: Bytes,
+        wait: Duration,
+    ) -> Result<async_nats::Message, RequestError> {
+        let request = async_nats::Request::new().payload(payload).inbox(self.client.new_inbox());
+        self.send(subject, request, wait).await
+    }
+
+    async fn send(
+        &self,
+        subject: String,
+        request: async_nats::Request,
+        wait: Duration,
+    ) -> Result<async_nats::Message, RequestError> {
+        let (request, asked) = (request.timeout(Some(wait)), subject.clone());
+        self.client.send_request(subject, request).await.map_err(|error| match error.kind() {
             RequestErrorKind::InvalidSubject | RequestErrorKind::MaxPayloadExceeded => {
                 RequestError::Refused(error.to_string())
             }
             RequestErrorKind::NoResponders => RequestError::NoReceiver,
-            _ => match self.violation.of(&subject) {
+            _ => match self.violation.of(&asked) {
                 Some(said) => RequestError::Forbidden(said),
                 None => RequestError::NoAnswer(error.to_string()),
             },
-        })?;
-        serde_json::from_slice(&answer.payload)
-            .map_err(|error| RequestError::NoAnswer(format!("an answer that cannot be read: {error}")))
+        })
     }
 }
 

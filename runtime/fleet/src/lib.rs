@@ -15,12 +15,17 @@
 #![cfg_attr(not(test), deny(clippy::disallowed_methods))]
 
 pub mod blobs;
+mod consumer;
+pub mod drive;
 pub mod examine;
+pub mod executors;
 pub mod fleet;
 pub mod frame;
 pub mod init;
 mod jetstream;
 pub mod log;
+pub mod machine;
+pub mod mail;
 mod permissions;
 mod repetition;
 pub mod roster;
@@ -31,3 +36,4 @@ pub mod settings;
 pub mod statement;
 pub mod store_url;
 pub mod subjects;
+mod wire;

@@ -16,6 +16,7 @@ use crate::repetition::{self, Pause};
 use crate::roster::{self, Roster};
 use crate::run::{Place, RunFold};
 use crate::statement::Role;
+use crate::wire::Pointer;
 use futures_util::StreamExt as _;
 use futures_util::stream;
 use glovebox_journal::event::{Event, Record, RunId, StreamKey, Task, whole_milliseconds};
@@ -257,9 +258,12 @@ impl NatsLog {
             }
         }
         let name = &self.jetstream.name;
-        let first = (frame.first() == 1).then(|| Publish { subject: name.drive(run), payload: pointer(run, 1) });
-        let stages =
-            ready.into_iter().map(|(seq, task)| Publish { subject: name.stage(run, task), payload: pointer(run, seq) });
+        let first = frame.first() == 1;
+        let first = first.then(|| Publish { subject: name.drive(run), payload: Pointer::new(run, 1, None).payload() });
+        let stages = ready.into_iter().map(|(seq, task)| Publish {
+            subject: name.stage(run, task),
+            payload: Pointer::new(run, seq, Some(task.clone())).payload(),
+        });
         first.into_iter().chain(stages).collect()
     }
 
@@ -274,11 +278,6 @@ impl NatsLog {
         });
         stream::iter(reads).buffered(READS_MAX)
     }
-}
-
-/// Returns the content of a pointer: the run and the record that made it.
-fn pointer(run: &RunId, seq: u64) -> bytes::Bytes {
-    serde_json::json!({ "run": run, "seq": seq }).to_string().into()
 }
 
 /// Returns the roles of which a signer needs one for the frame that begins with a record. Whoever submits a run begins it.
@@ -307,7 +306,7 @@ impl RunLog for NatsLog {
                 return Ok(Vec::new());
             }
             // A frame of a machine that is not admitted would make the journal unreadable for everybody.
-            let key = self.roster()?.signer(roles(fold.tip.seq + 1)).await?;
+            let (key, _) = self.roster()?.signer(roles(fold.tip.seq + 1)).await?;
             let frame = Frame::new(fold.tip, at, events, &texts, Ulid::generate().to_string());
             if self.publish(run, &mut fold, &frame, key).await? {
                 return Ok(frame.stored());

@@ -158,11 +158,11 @@ impl Roster {
         Ok(found)
     }
 
-    /// Returns the key of this machine if it is admitted now with one of these roles.
+    /// Returns the key and the admission of this machine if it is admitted now with one of these roles.
     ///
     /// # Errors
     /// [`PortError::Unavailable`] if it is not, or if the servers do not answer.
-    pub(crate) async fn signer(&self, roles: &[Role]) -> Result<&SigningKey, PortError> {
+    pub(crate) async fn signer(&self, roles: &[Role]) -> Result<(&SigningKey, Admission), PortError> {
         let key = self.key()?;
         let machine = key.public();
         let id = machine.id();
@@ -180,9 +180,9 @@ impl Roster {
             }
             Some(_) => {}
         }
-        match history.admission(Place::now()).is_some_and(|admission| admission.has_any(roles)) {
-            true => Ok(key),
-            false => Err(PortError::Unavailable(format!(
+        match history.admission(Place::now()).filter(|admission| admission.has_any(roles)) {
+            Some(admission) => Ok((key, admission.clone())),
+            None => Err(PortError::Unavailable(format!(
                 "this machine is not admitted to {}: its key is {machine}\n\
                  help: the operator admits it: `glovebox fleet admit {machine} --name NAME --may {}`",
                 list(roles),

@@ -3,7 +3,7 @@
 //! A subject has tokens between dots. A run id or a task key may contain any character, so a name that is not plain is
 //! replaced by its digest. Two runs never share a subject.
 
-use glovebox_journal::event::{Digest, RunId, Task};
+use glovebox_journal::event::{AttemptId, Digest, RunId, Task};
 use glovebox_signing::key::KeyId;
 
 /// The longest run id in bytes that is used in a subject as it is.
@@ -75,6 +75,36 @@ impl FleetName {
     /// Returns the subject of the pointer to a run that must be driven.
     pub(crate) fn drive(&self, run: &RunId) -> String {
         format!("{}.q.drive.{}", self.0, token(run.as_str()))
+    }
+
+    /// Returns the pattern of the subjects of pointers to runs.
+    pub(crate) fn drives(&self) -> String {
+        format!("{}.q.drive.*", self.0)
+    }
+
+    /// Returns the pattern of the subjects of pointers to tasks of one class.
+    pub(crate) fn stages(&self) -> String {
+        format!("{}.q.stage.{ANY_CLASS}.*.*", self.0)
+    }
+
+    /// Returns the subject of the questions to the driver of a run.
+    pub(crate) fn questions(&self, run: &RunId) -> String {
+        format!("{}.c.{}", self.0, token(run.as_str()))
+    }
+
+    /// Returns the subject of the result of an attempt.
+    pub(crate) fn result(&self, run: &RunId, attempt: &AttemptId) -> String {
+        format!("{}.x.{}.{}", self.0, token(run.as_str()), token(attempt.as_str()))
+    }
+
+    /// Returns the subject of a message to a run.
+    pub(crate) fn mail(&self, run: &RunId, message: &str) -> String {
+        format!("{}.m.{}.{}", self.0, token(run.as_str()), token(message))
+    }
+
+    /// Returns the pattern of the subjects of messages to a run.
+    pub(crate) fn mails(&self, run: &RunId) -> String {
+        format!("{}.m.{}.*", self.0, token(run.as_str()))
     }
 
     /// Returns the subject of the pointer to a task that is ready.

@@ -5,6 +5,7 @@
 //! cannot name a wait.
 
 use glovebox_record::WaitKind;
+use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
@@ -25,7 +26,7 @@ struct Cells {
 }
 
 /// The counters of an attempt at one time.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PulseCounts {
     /// Number of observations of any kind. It changes with each of the other counters.
     pub beats: u64,
@@ -75,6 +76,24 @@ impl Pulse {
         guard.cell().fetch_add(1, Ordering::Relaxed);
         self.beat();
         guard
+    }
+
+    /// Sets the counters and the wait to those of an attempt on another machine.
+    pub fn copy_from(&self, counts: PulseCounts, waits_for: Option<WaitKind>) {
+        let PulseCounts { beats, tool_calls_started, tool_calls_ended, text_deltas, text_bytes, output_bytes } = counts;
+        for (counter, value) in [
+            (&self.0.beats, beats),
+            (&self.0.tool_calls_started, tool_calls_started),
+            (&self.0.tool_calls_ended, tool_calls_ended),
+            (&self.0.text_deltas, text_deltas),
+            (&self.0.text_bytes, text_bytes),
+            (&self.0.output_bytes, output_bytes),
+        ] {
+            counter.store(value, Ordering::Relaxed);
+        }
+        for (kind, count) in WaitKind::ALL.into_iter().zip(&self.0.waits) {
+            count.store(u32::from(waits_for == Some(kind)), Ordering::Relaxed);
+        }
     }
 
     /// Returns what the attempt waits for, or `None` if the host does not know of a wait. Of several waits, the most

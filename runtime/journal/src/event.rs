@@ -42,7 +42,10 @@ pub use question::{AnsweredBy, HeldStage, QuestionAnswered, QuestionAsked, RunPa
 pub use record::{EventText, Record, chain, whole_milliseconds};
 pub use recovery::{ProposedWrite, Recoverable, RecoveryAction, RecoveryDecided, RecoveryQuestion, RecoveryReason};
 pub use route::{CycleBroken, GateUnmet, LoopRestarted, RouteCandidate, RouteTaken};
-pub use run_started::{RunStarted, StartedModel, StartedPipeline, StartedPlan, StartedSandbox, StartedWorkspace};
+pub use run_started::{
+    RunStarted, StartedModel, StartedPipeline, StartedPlan, StartedPlugin, StartedSandbox, StartedSettings,
+    StartedWorkspace,
+};
 pub use stage::{
     AskedModel, CacheFilled, FollowUp, IgnoredFiles, Isolation, StageCommands, StageFiles, StageFinished, StageHeld,
     StageModel, StageReady, StageRefusals, StageRetrying, StageStarted,

@@ -106,6 +106,40 @@ pub trait RunLog: Send + Sync {
     ) -> impl Future<Output = Result<Vec<Record>, PortError>> + Send;
 }
 
+impl<L: RunLog> RunLog for Arc<L> {
+    async fn append(
+        &self,
+        run: &RunId,
+        expect: &[(StreamKey, u64)],
+        at: Timestamp,
+        events: &[Event],
+    ) -> Result<Vec<Stored>, PortError> {
+        (**self).append(run, expect, at, events).await
+    }
+
+    async fn read(&self, run: &RunId, from: u64, records_max: usize) -> Result<Vec<Record>, PortError> {
+        (**self).read(run, from, records_max).await
+    }
+}
+
+impl<Q: ClaimQueue> ClaimQueue for Arc<Q> {
+    async fn next(&self, run: &RunId, now: Timestamp, lease_ms: u64) -> Result<Next, PortError> {
+        (**self).next(run, now, lease_ms).await
+    }
+
+    async fn extend(&self, delivery: &Delivery, now: Timestamp, lease_ms: u64) -> Result<bool, PortError> {
+        (**self).extend(delivery, now, lease_ms).await
+    }
+
+    async fn hold(&self, delivery: &Delivery, now: Timestamp, lease_ms: u64) -> Result<(), PortError> {
+        (**self).hold(delivery, now, lease_ms).await
+    }
+
+    async fn done(&self, delivery: &Delivery) -> Result<(), PortError> {
+        (**self).done(delivery).await
+    }
+}
+
 /// A ready attempt that the queue delivered.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Delivery {

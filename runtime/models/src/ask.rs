@@ -8,6 +8,7 @@ use crate::deadline::CallDeadline;
 use crate::error::{ErrorKind, ModelError};
 use crate::http::{Body, Post, Reply};
 use crate::image::IMAGE_TOKENS;
+use crate::key::Key;
 use crate::provider::{Draft, Event, Provider, ProviderRefusal, Reader, Splitter, Step};
 use crate::target::Target;
 use serde_json::Value;
@@ -62,8 +63,30 @@ pub enum AskStep<'a> {
     Try,
     /// A piece of the answer with this many bytes arrived.
     Received(usize),
+    /// The answer so far: after each piece, and about ten times a second while the provider sends nothing.
+    Unfinished(UnfinishedAnswer<'a>),
     /// The try failed with this error, and the next one begins after this wait.
     Wait(&'a ModelError, Duration),
+}
+
+/// An answer that is being received. It was not checked yet, and may be discarded.
+#[derive(Debug, Clone, Copy)]
+pub struct UnfinishedAnswer<'a> {
+    draft: &'a Draft,
+    key: Option<&'a Key>,
+}
+
+impl UnfinishedAnswer<'_> {
+    /// Returns a number that grows with the answer.
+    pub fn bytes(&self) -> usize {
+        self.draft.bytes()
+    }
+
+    /// Returns the text so far, without thoughts and tool calls. The key is removed, and so is an end with which the key could
+    /// begin: until it is known how the text continues, it is left out.
+    pub fn text(&self) -> String {
+        self.draft.text(self.key)
+    }
 }
 
 /// Asks a model, and retries if the table of errors allows it. `on_step` is called with each step.
@@ -145,8 +168,8 @@ fn send(
     }
     exchange.is_begun = true;
     let reader = AnswerReader { target, provider, draft: Draft::default() };
-    reader.read(&mut reply.body, &mut exchange.received, KEPT_BYTES_MAX, &mut |bytes| {
-        on_step(AskStep::Received(bytes));
+    reader.read(&mut reply.body, &mut exchange.received, KEPT_BYTES_MAX, &mut |step| {
+        on_step(step);
         true
     })
 }
@@ -168,19 +191,22 @@ pub(crate) struct AnswerReader<'a> {
 }
 
 impl AnswerReader<'_> {
-    /// Reads a stream, and keeps up to `kept_bytes_max` of its bytes. `on_bytes` is called with the length of each piece; if it returns
-    /// false, the call ends.
+    /// Reads a stream, and keeps up to `kept_bytes_max` of its bytes. `on_step` is called with each step; if it returns false for
+    /// received bytes, the call ends.
     pub(crate) fn read(
         mut self,
         body: &mut Body<'_>,
         received: &mut Vec<u8>,
         kept_bytes_max: usize,
-        on_bytes: &mut dyn FnMut(usize) -> bool,
+        on_step: &mut dyn FnMut(AskStep<'_>) -> bool,
     ) -> Result<Answer, ModelError> {
         let mut reader = self.provider.reader();
         let mut splitter = Splitter::new(self.provider.framing());
         let mut total = 0_usize;
         loop {
+            while !body.is_ready()? {
+                on_step(self.so_far());
+            }
             let before = splitter.pending.len();
             let is_more = body.read(&mut splitter.pending)?;
             let piece = &splitter.pending[before..];
@@ -191,7 +217,7 @@ impl AnswerReader<'_> {
                 let message = format!("the stream of the answer is longer than {} MiB", WIRE_BYTES_MAX >> 20);
                 return Err(ModelError::new(ErrorKind::AnswerTooLarge, message));
             }
-            if !on_bytes(piece_bytes) {
+            if !on_step(AskStep::Received(piece_bytes)) {
                 return Err(ModelError::new(
                     ErrorKind::Canceled,
                     "the agent program closed its connection before the answer was complete",
@@ -205,7 +231,12 @@ impl AnswerReader<'_> {
             if !is_more {
                 return self.ended(&*reader);
             }
+            on_step(self.so_far());
         }
+    }
+
+    fn so_far(&self) -> AskStep<'_> {
+        AskStep::Unfinished(UnfinishedAnswer { draft: &self.draft, key: self.target.key.as_ref() })
     }
 
     /// Reads the events of an answer that was not streamed.

@@ -120,23 +120,31 @@ impl<'a> Stream<'a> {
 
     /// Receives more bytes. Returns false at the end of the connection.
     fn fill(&mut self) -> Result<bool, ModelError> {
+        loop {
+            if let Some(is_more) = self.receive()? {
+                return Ok(is_more);
+            }
+        }
+    }
+
+    /// Receives more bytes, and waits for them for at most a tick. Returns false at the end of the connection, and `None` if
+    /// nothing has arrived.
+    fn receive(&mut self) -> Result<Option<bool>, ModelError> {
         let mut piece = [0; 16 << 10];
         self.buffer.drain(..self.at);
         self.at = 0;
-        loop {
-            self.deadline.check(self.last)?;
-            match self.line.read(&mut piece) {
-                Ok(0) => return Ok(false),
-                Ok(received) => {
-                    self.buffer.extend_from_slice(&piece[..received]);
-                    self.last = Instant::now();
-                    return Ok(true);
-                }
-                Err(error) if is_pause(&error) => {}
-                // The framing of the body shows whether the answer is complete.
-                Err(error) if is_closed(&error) => return Ok(false),
-                Err(error) => return Err(lost(&error)),
+        self.deadline.check(self.last)?;
+        match self.line.read(&mut piece) {
+            Ok(0) => Ok(Some(false)),
+            Ok(received) => {
+                self.buffer.extend_from_slice(&piece[..received]);
+                self.last = Instant::now();
+                Ok(Some(true))
             }
+            Err(error) if is_pause(&error) => Ok(None),
+            // The framing of the body shows whether the answer is complete.
+            Err(error) if is_closed(&error) => Ok(Some(false)),
+            Err(error) => Err(lost(&error)),
         }
     }
 

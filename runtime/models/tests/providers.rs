@@ -1,7 +1,7 @@
 //! Tests of every wire format against the scripted provider: the requests, the answers that are read, and the refusals.
 
 use glovebox_fake_llm::{Fake, FakeScript};
-use glovebox_models::ask::{AskResult, ask};
+use glovebox_models::ask::{AskResult, AskStep, ask};
 use glovebox_models::chat::{Effort, Finish, Request, Settings, Tool, text_part};
 use glovebox_models::deadline::CallDeadline;
 use glovebox_models::error::{ERRORS, ErrorKind};
@@ -70,10 +70,14 @@ impl Server {
     }
 
     fn ask(&self, request: &Request) -> AskResult {
+        self.ask_watched(request, &mut |_| {})
+    }
+
+    fn ask_watched(&self, request: &Request, on_step: &mut dyn FnMut(AskStep<'_>)) -> AskResult {
         let canceled = AtomicBool::new(false);
         let deadline = Instant::now() + Duration::from_secs(60);
         let deadline = CallDeadline { canceled: &canceled, at: deadline, idle: self.target.timeout };
-        ask(&self.target, request, deadline, &mut |_| {})
+        ask(&self.target, request, deadline, on_step)
     }
 
     fn kind(&self) -> ErrorKind {
@@ -107,6 +111,34 @@ fn each(check: impl Fn(Family) + Sync) {
         for family in Family::ALL {
             scope.spawn(move || check(family));
         }
+    });
+}
+
+/// The answer is streamed slowly, and its text quotes the key, in two pieces.
+const SLOW: &str = r#"
+[[answer]]
+thinking = "secret thoughts"
+pieces = ["I see", " sk-test-01234", "56789abcdef, s", "k-test-0 and mo", "re"]
+pause_ms = 150
+tool = [{ name = "read_file", arguments = { path = "a.txt" } }]
+"#;
+
+#[test]
+fn an_unfinished_answer_is_the_beginning_of_the_finished_one() {
+    each(|family| {
+        let server = Server::start(family, SLOW);
+        let mut texts = Vec::new();
+        let answered = server.ask_watched(&question(), &mut |step| {
+            if let AskStep::Unfinished(answer) = step {
+                texts.push(answer.text());
+            }
+        });
+        texts.dedup();
+        let whole = answered.answered.unwrap().text();
+        assert_eq!(whole, "I see [key], sk-test-0 and more", "{family}");
+        assert!(texts.iter().all(|text| whole.starts_with(text)), "{family}: {texts:?}");
+        let seen = ["I see", "I see ", "I see [key], ", "I see [key], sk-test-0 and mo"];
+        assert!(seen.iter().all(|text| texts.iter().any(|seen| seen == text)), "{family}: {texts:?}");
     });
 }
 

@@ -28,6 +28,7 @@ pub mod refusal;
 pub mod rule_plugins;
 pub mod scenarios;
 pub mod script;
+pub mod shipped;
 pub mod source;
 pub mod survey;
 pub mod toolchain;

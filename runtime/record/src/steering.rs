@@ -10,7 +10,7 @@ pub const STEERING_BYTES_MAX: usize = 16 << 10;
 pub const STEERING_MAX: usize = 64;
 
 /// One message to an agent.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SteeringMessage {
     /// Id of the message.
     pub id: MessageId,

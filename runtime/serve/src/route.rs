@@ -425,7 +425,7 @@ pub const ROUTES: &[Route] = &[
         Endpoint::Output,
         Events,
         "glovebox logs ID NODE --follow",
-        "Follows a running stage: the last 64 KiB of its output, what follows, and each turn with its model. Never for a stage that can read hold-outs.",
+        "Follows a running stage: the last 64 KiB of its output, what follows, each turn with its model, and the answer that the model writes. Never for a stage that can read hold-outs.",
     ),
     get(
         "/runs/{id}/blobs/{digest}",

@@ -46,6 +46,7 @@ pub fn started(pipeline: &Pipeline, steps_max: u64, wall_max_ms: Option<u64>) ->
         workspace: StartedWorkspace { source_dir: ".".into(), ..StartedWorkspace::default() },
         model: StartedModel { provider: "simulated".into(), ..StartedModel::default() },
         commands: StartedSandbox { tier: "none".into(), sandbox: None },
+        settings: None,
         bounds: RunBounds { steps_max, wall_max_ms, ..RunBounds::default() },
     }
 }

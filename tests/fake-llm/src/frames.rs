@@ -58,7 +58,7 @@ impl<'a> Answer<'a> {
     /// Creates the answer of a turn to a request of this length. The ids of calls contain the length, so no two turns
     /// of a conversation share an id.
     pub(super) fn new(turn: &'a Turn, model: &'a str, asked_bytes: usize) -> Self {
-        let mut text = turn.text.to_owned();
+        let mut text = turn.text.to_owned() + &turn.pieces.concat();
         text.extend(std::iter::repeat_n('x', turn.fill_bytes));
         Self { turn, model, asked_bytes, text }
     }
@@ -66,8 +66,13 @@ impl<'a> Answer<'a> {
 
 impl Answer<'_> {
     fn pieces(&self) -> Vec<String> {
-        let characters: Vec<char> = self.text.chars().collect();
-        characters.chunks(PIECE_CHARACTERS).map(String::from_iter).collect()
+        let cut = |text: &str| -> Vec<String> {
+            let characters: Vec<char> = text.chars().collect();
+            characters.chunks(PIECE_CHARACTERS).map(String::from_iter).collect()
+        };
+        let first = cut(&self.turn.text);
+        let rest = cut(&"x".repeat(self.turn.fill_bytes));
+        [first, self.turn.pieces.clone(), rest].concat()
     }
 
     /// Returns the calls, each with its id.

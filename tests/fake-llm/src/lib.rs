@@ -154,6 +154,7 @@ impl ServerState {
         }
         let last = frames.len().saturating_sub(turn.cut.map_or(0, |_| frames.len().div_ceil(2)));
         for (at, frame) in frames.iter().take(last).enumerate() {
+            std::thread::sleep(Duration::from_millis(if at > 0 { turn.pause_ms } else { 0 }));
             sending.event(family, frame)?;
             if at == 0 && turn.stall {
                 std::thread::sleep(STALL);

@@ -39,6 +39,8 @@ pub(super) struct Turn {
     /// True if the answer may be used more than once.
     pub(super) repeat: bool,
     pub(super) text: String,
+    /// Pieces in which the text after `text` is streamed.
+    pub(super) pieces: Vec<String>,
     pub(super) tool: Vec<Call>,
     /// Thoughts before the answer, with a signature if the wire format has one.
     pub(super) thinking: Option<String>,
@@ -53,6 +55,8 @@ pub(super) struct Turn {
     pub(super) endless: bool,
     /// Delay before the answer, in milliseconds.
     pub(super) delay_ms: u64,
+    /// Pause before each event of a streamed answer except the first, in milliseconds.
+    pub(super) pause_ms: u64,
     /// True if only the first piece is sent and the connection then stays open.
     pub(super) stall: bool,
     /// How the answer is cut off in the middle, if at all.

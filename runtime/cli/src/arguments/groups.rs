@@ -17,7 +17,8 @@ const GROUPS: &Groups = &[
     ("Look at runs", &["ls", "show", "why", "tasks", "logs", "transcript", "diff", "apply", "rm", "gc"]),
     ("Prove what a run did", &["evidence", "verify", "attest", "verify-run", "holdout"]),
     ("Plugins and models", &["plugin", "models", "trust", "fake-llm"]),
-    ("Serve runs", &["serve", "mcp", "tokens", "export", "fleet"]),
+    ("Serve runs", &["serve", "mcp", "tokens", "export"]),
+    ("Run on many machines", &["fleet", "work", "pull"]),
     ("This program and machine", &["doctor", "schema", "version", "help", "completions", "man"]),
 ];
 

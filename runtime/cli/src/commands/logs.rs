@@ -4,6 +4,7 @@
 //! file of an output goes to standard error. With `--follow`, output is printed while its command runs.
 
 mod following;
+mod printed_drafts;
 
 use crate::arguments::LogsArguments;
 use crate::exit::{CommandResult, Exit, Stop};

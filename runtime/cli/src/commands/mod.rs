@@ -52,3 +52,5 @@ pub mod verify_run;
 pub mod version;
 pub mod watch;
 pub mod why;
+#[cfg(feature = "fleet")]
+pub mod work;

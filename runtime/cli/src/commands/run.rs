@@ -20,7 +20,7 @@ use crate::user_key;
 use glovebox_engine::run::{NewRun, Run};
 use glovebox_jail::jail::Jail;
 use glovebox_plan::plan::Plan;
-use glovebox_plan::prepare::binding::{self, Purpose, Request};
+use glovebox_plan::prepare::binding::{self, Bound, Purpose, Request};
 use glovebox_plan::prepare::component_host::ComponentHost;
 use glovebox_plan::prepare::executor::Executor;
 use glovebox_plan::prepare::project::Project;
@@ -68,6 +68,10 @@ pub fn once(arguments: &RunArguments) -> CommandResult {
     if arguments.locked {
         refuse_differences(&project)?;
     }
+    #[cfg(feature = "fleet")]
+    if !arguments.fleet.nats.is_empty() {
+        return crate::fleet::start::run(host, arguments, &source, project);
+    }
     anticipate_jail(&source, arguments);
     let FinishedRun { folder, run, format, runs_dir, removal } = execute(host, arguments, &source, &project)?;
     let exit = drive::conclude(&folder, &run, format, &runs_dir);
@@ -104,21 +108,10 @@ pub fn execute(
     source: &CheckedPipeline,
     project: &Project,
 ) -> Result<FinishedRun, Stop> {
-    let id = arguments.run_id.as_deref().map_or_else(|| Ok(RunId::fresh()), RunId::parse)?;
-    widening::refuse(project, &source.rule_report.rules)?;
-    let from = begins_at(arguments, source)?;
-    from.iter().try_for_each(|node| start_at::check(&source.pipeline, node))?;
-    let script = arguments.execution.script.as_deref().map(script::read_script).transpose()?;
-    let purpose = if arguments.execution.dangerously_no_sandbox { Purpose::RunUnconfined } else { Purpose::Run };
-    let sealed = binding::holdouts(source, project)?;
-    let parallel_max = arguments.execution.parallel.max_parallel;
-    let (simulate, tier) = (arguments.simulate, arguments.tier);
-    let request = Request { script: script.as_ref(), purpose, sealed, parallel_max, simulate, tier };
-    let bound = prepare::bind(host, source, project, request)?;
+    let chosen = choose(arguments, source, project)?;
+    let bound = bind(host, arguments, source, project, &chosen)?;
     let executor = prepare::ready(bound, project, &source.file, !arguments.people.no_input)?;
-    refuse_other_plan(&executor.plan, arguments)?;
-    refuse_unanswered(&executor.plan, arguments.simulate)?;
-    binding::refuse_unpriced(&executor.plan, arguments.execution.spend.into())?;
+    refuse_plan(&executor.plan, arguments)?;
     prepare::warn_of_open_access(&executor);
     prepare::warn_of_dependencies(&executor.plan, project);
     let format = format(arguments);
@@ -126,30 +119,93 @@ pub fn execute(
         answer_sources::present(&arguments.people, &arguments.output, &arguments.runs, &executor.plan.pipeline, &[])?;
     let key = user_key::to_sign()?;
     let mut include = include(&executor.plan)?;
-    let folder = runs::create(&arguments.runs.runs_dir, id)?;
+    let folder = runs::create(&arguments.runs.runs_dir, chosen.id.clone())?;
     leave_out(&mut include, &executor.plan, project, &folder);
     let new = NewRun {
-        run_id: folder.id.as_str().into(),
-        source: &source.text,
-        files: &source.files,
-        pipeline_path: absolute(&source.file),
-        project: &project.workdir,
         include,
-        script: script.as_ref().map(|file: &ScriptFile| file.text.as_bytes()),
-        inputs: arguments.project.inputs.iter().cloned().collect(),
-        from,
-        steps_max: arguments.execution.max_steps,
-        wall_max: arguments.execution.max_wall_time,
-        stall: arguments.execution.stall.into(),
-        spend_max: arguments.execution.spend.into(),
-        labels: std::collections::BTreeMap::new(),
         earlier: retention::earlier(&arguments.runs.runs_dir, &project.workdir),
+        ..new_run(arguments, source, project, folder.id.as_str().into(), &chosen)
     };
     let runs_dir = arguments.runs.runs_dir.clone();
     let retention = Retention { project: project.workdir.clone(), keep_runs: project.config.run.keep_runs };
     let begun = begin(executor, &folder, key, new, format, present, (&runs_dir, retention));
     let (run, removal) = drive::block_on(begun)??;
     Ok(FinishedRun { folder, run, format, runs_dir, removal })
+}
+
+/// What the arguments of a new run choose, in addition to its pipeline.
+pub struct Chosen {
+    /// The id of the run.
+    pub id: RunId,
+    /// The hold-out folders.
+    pub sealed: Vec<Entry>,
+    from: Option<NodeId>,
+    script: Option<ScriptFile>,
+}
+
+/// Reads what the arguments of a new run choose.
+pub fn choose(arguments: &RunArguments, source: &CheckedPipeline, project: &Project) -> Result<Chosen, Stop> {
+    let id = arguments.run_id.as_deref().map_or_else(|| Ok(RunId::fresh()), RunId::parse)?;
+    widening::refuse(project, &source.rule_report.rules)?;
+    let from = begins_at(arguments, source)?;
+    from.iter().try_for_each(|node| start_at::check(&source.pipeline, node))?;
+    let script = arguments.execution.script.as_deref().map(script::read_script).transpose()?;
+    Ok(Chosen { id, sealed: binding::holdouts(source, project)?, from, script })
+}
+
+/// Binds the pipeline of a new run.
+pub fn bind(
+    host: &ComponentHost,
+    arguments: &RunArguments,
+    source: &CheckedPipeline,
+    project: &Project,
+    chosen: &Chosen,
+) -> Result<Bound, Stop> {
+    let purpose = if arguments.execution.dangerously_no_sandbox { Purpose::RunUnconfined } else { Purpose::Run };
+    let request = Request {
+        script: chosen.script.as_ref(),
+        purpose,
+        sealed: chosen.sealed.clone(),
+        parallel_max: arguments.execution.parallel.max_parallel,
+        simulate: arguments.simulate,
+        tier: arguments.tier,
+    };
+    prepare::bind(host, source, project, request)
+}
+
+/// Returns an error if the plan must not run.
+pub fn refuse_plan(plan: &Plan, arguments: &RunArguments) -> Result<(), Stop> {
+    refuse_other_plan(plan, arguments)?;
+    refuse_unanswered(plan, arguments.simulate)?;
+    Ok(binding::refuse_unpriced(plan, arguments.execution.spend.into())?)
+}
+
+/// Returns the inputs of a new run that copies no additional files.
+pub fn new_run<'a>(
+    arguments: &RunArguments,
+    source: &'a CheckedPipeline,
+    project: &'a Project,
+    run_id: glovebox_record::RunId,
+    chosen: &'a Chosen,
+) -> NewRun<'a> {
+    NewRun {
+        run_id,
+        source: &source.text,
+        files: &source.files,
+        pipeline_path: absolute(&source.file),
+        project: &project.workdir,
+        include: Include::default(),
+        script: chosen.script.as_ref().map(|file| file.text.as_bytes()),
+        inputs: arguments.project.inputs.iter().cloned().collect(),
+        from: chosen.from.clone(),
+        steps_max: arguments.execution.max_steps,
+        wall_max: arguments.execution.max_wall_time,
+        stall: arguments.execution.stall.into(),
+        spend_max: arguments.execution.spend.into(),
+        labels: std::collections::BTreeMap::new(),
+        earlier: Vec::new(),
+        shared: None,
+    }
 }
 
 /// Reads the pipeline and its project: a file, or the command of the command line.
@@ -174,7 +230,8 @@ fn begins_at(arguments: &RunArguments, source: &CheckedPipeline) -> Result<Optio
     Ok(Some(node))
 }
 
-fn format(arguments: &RunArguments) -> ProgressFormat {
+/// Returns how the progress of a run is printed.
+pub fn format(arguments: &RunArguments) -> ProgressFormat {
     let (json, quiet) = (arguments.output.json, arguments.output.quiet);
     match arguments.command.command.is_empty() {
         true => ProgressFormat::choose(json, quiet),
@@ -256,13 +313,13 @@ fn report_open_copies(run: &Run) {
 }
 
 /// Returns the files to copy in addition to the files that git knows.
-fn include(plan: &Plan) -> Result<Include, Stop> {
+pub fn include(plan: &Plan) -> Result<Include, Stop> {
     Include::parse(&plan.folders.include)
         .map_err(|error| Stop::new(Exit::Invalid, format!("`workspace.include` in glovebox.toml: {error}")))
 }
 
 /// Adds the paths that are not copied: the runs themselves, and folders that the sandbox shows.
-fn leave_out(include: &mut Include, plan: &Plan, project: &Project, run: &RunFolder) {
+pub fn leave_out(include: &mut Include, plan: &Plan, project: &Project, run: &RunFolder) {
     let runs_dir = run.path.parent().and_then(|folder| folder.strip_prefix(&project.workdir).ok());
     if let Some(inside) = runs_dir.and_then(Path::to_str).filter(|inside| !inside.is_empty()) {
         let entry = Entry::parse(&format!("{inside}/"));

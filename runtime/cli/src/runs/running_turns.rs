@@ -1,7 +1,8 @@
 //! The turns that running attempts have with their models, in another process.
 //!
 //! A turn is there when its answer is checked and stored, before the component gets it. So the tool calls of the last turn are
-//! under way. A stage that can read hold-outs has no turns here, whoever asks.
+//! under way. Before that, the text of the answer is there while it grows. A stage that can read hold-outs has no turns here,
+//! whoever asks.
 
 use super::RunFolder;
 use super::changes;
@@ -11,6 +12,7 @@ use crate::exit::Stop;
 use cap_std::ambient_authority;
 use cap_std::fs::Dir;
 use glovebox_engine::attempt::exchanges;
+use glovebox_engine::live::{DraftChange, DraftFollower};
 use glovebox_journal::event::{Attempt, AttemptId, Record, StageFinished};
 use glovebox_models::chat::{FieldName, TEXT, TOOL_CALL};
 use glovebox_record::transcript::Turn;
@@ -39,6 +41,16 @@ struct Running {
     passed: usize,
     /// Length of the log when it was last read.
     bytes: u64,
+    /// The unfinished answer.
+    draft: DraftFollower,
+}
+
+/// What is new about the turns of an attempt.
+pub enum TurnNews<'a> {
+    /// A turn has ended.
+    Turn(RunningTurn<'a>),
+    /// The text of an unfinished answer of this attempt has changed. It is gone before its turn has ended.
+    Draft(&'a Attempt, DraftChange),
 }
 
 /// One turn.
@@ -80,7 +92,8 @@ impl RunningTurns {
         // An attempt that was cut off is executed again with the same number, and has the same log.
         self.running.retain(|_, before| (&before.attempt.task, before.attempt.ordinal) != (task, ordinal));
         if !hidden.has(&task.node) && !hidden.has(&task.stage()) {
-            let running = Running { attempt: started.attempt.clone(), passed: 0, bytes: 0 };
+            let running =
+                Running { attempt: started.attempt.clone(), passed: 0, bytes: 0, draft: DraftFollower::default() };
             self.running.insert(started.attempt.id.clone(), running);
         }
         self.hidden = Some(hidden);
@@ -88,15 +101,16 @@ impl RunningTurns {
     }
 
     /// Passes on the turns of an attempt that has ended which were not passed on before.
-    pub fn end(&mut self, stage: &StageFinished, take: &mut dyn FnMut(RunningTurn<'_>)) -> Result<(), Stop> {
+    pub fn end(&mut self, stage: &StageFinished, take: &mut dyn FnMut(TurnNews<'_>)) -> Result<(), Stop> {
         let Some(mut running) = self.running.remove(&stage.attempt.id) else { return Ok(()) };
+        running.end_draft(take);
         let turns = conversations::kept(&self.run, stage, &changes::open_blobs(&self.run)?)?;
         running.pass(&turns, take);
         Ok(())
     }
 
-    /// Passes on the turns that have ended since the last call.
-    pub fn read(&mut self, take: &mut dyn FnMut(RunningTurn<'_>)) -> Result<(), Stop> {
+    /// Passes on the turns that have ended since the last call, and the text of unfinished answers.
+    pub fn read(&mut self, take: &mut dyn FnMut(TurnNews<'_>)) -> Result<(), Stop> {
         if self.running.is_empty() {
             return Ok(());
         }
@@ -105,10 +119,12 @@ impl RunningTurns {
         for running in self.running.values_mut() {
             let bytes = exchanges::logged_bytes(&folder, &running.attempt).map_err(failed)?;
             if bytes == running.bytes {
+                running.follow_draft(&folder, take);
                 continue;
             }
             let said = exchanges::transcript(&folder, &running.attempt).map_err(failed)?;
             running.bytes = bytes;
+            running.end_draft(take);
             running.pass(&conversations::turns(&self.run, said.as_bytes())?, take);
         }
         Ok(())
@@ -116,20 +132,38 @@ impl RunningTurns {
 }
 
 impl Running {
-    fn pass(&mut self, turns: &[Turn], take: &mut dyn FnMut(RunningTurn<'_>)) {
+    fn pass(&mut self, turns: &[Turn], take: &mut dyn FnMut(TurnNews<'_>)) {
         for (turn, number) in turns.iter().zip(1..).skip(self.passed) {
-            take(RunningTurn { attempt: &self.attempt, number, turn, is_last: number == turns.len() });
+            let is_last = number == turns.len();
+            take(TurnNews::Turn(RunningTurn { attempt: &self.attempt, number, turn, is_last }));
         }
         self.passed = self.passed.max(turns.len());
     }
+
+    /// Passes on the text of the unfinished answer. Without it, the turns can still be followed.
+    fn follow_draft(&mut self, folder: &Dir, take: &mut dyn FnMut(TurnNews<'_>)) {
+        match self.draft.read(folder, &self.attempt.id) {
+            Ok(change) => change.into_iter().for_each(|change| take(TurnNews::Draft(&self.attempt, change))),
+            Err(error) => tracing::warn!(%error, "the unfinished answer of a model cannot be read"),
+        }
+    }
+
+    /// Passes on that the unfinished answer is gone.
+    fn end_draft(&mut self, take: &mut dyn FnMut(TurnNews<'_>)) {
+        self.draft.end().into_iter().for_each(|change| take(TurnNews::Draft(&self.attempt, change)));
+    }
+}
+
+/// Returns the end of a text that is shown, at most 16 KiB.
+pub fn tail(text: &str) -> &str {
+    &text[text.ceil_char_boundary(text.len().saturating_sub(TEXT_BYTES_MAX))..]
 }
 
 impl RunningTurn<'_> {
-    /// Returns the end of the text that the model wrote.
-    pub fn text(&self) -> String {
+    /// Returns the text that the model wrote.
+    pub fn whole_text(&self) -> String {
         let texts = self.turn.answer.iter().filter(|part| part.kind == TEXT).map(|part| part.text.as_str());
-        let text = texts.collect::<Vec<_>>().join("\n");
-        text[text.ceil_char_boundary(text.len().saturating_sub(TEXT_BYTES_MAX))..].to_owned()
+        texts.collect::<Vec<_>>().join("\n")
     }
 
     /// Returns the tools that the model calls.

@@ -3,11 +3,12 @@
 
 use super::{AttemptError, Workbench, exchanges, input, leak_check};
 use crate::assignment::Assignment;
+use crate::live;
 use glovebox_host::llm::{ConversationSetting, Live, Model};
 use glovebox_journal::event::{Artifact, AskedModel, StageFinished};
 use glovebox_journal::ports::{BlobStore, PortError};
 use glovebox_pipeline::ir::{Node, NodeId};
-use glovebox_plan::plan::PlannedModel;
+use glovebox_plan::plan::{HoldoutAccess, PlannedModel};
 use std::fmt::Display;
 use std::sync::Arc;
 
@@ -26,7 +27,9 @@ impl<B: BlobStore + 'static> Workbench<B> {
         let model = model.answering(schema);
         Ok(match &self.holdouts {
             Some(holdouts) if self.plan.is_leak_checked(&node.id) => leak_check::guarded(model, holdouts),
-            _ => model,
+            // Nothing of a stage that can read hold-outs is shown while it runs.
+            _ if self.bound_now(assignment)?.1.holdouts == HoldoutAccess::ReadOnly => model,
+            _ => model.watched(live::draft::watcher(Arc::clone(&self.run), assignment.attempt.id.clone())),
         })
     }
 

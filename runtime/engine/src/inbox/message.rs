@@ -17,6 +17,7 @@ use std::io::Read;
 pub const INBOX_DIR: &str = "inbox";
 const PURPOSE: &str = "glovebox 2026 message to a run v1";
 const MESSAGE_BYTES_MAX: u64 = 256 * 1024;
+const STOP_FILE: &str = "stop.json";
 const PAUSE_FILE: &str = "pause.json";
 const CANCEL_FILE: &str = "cancel.json";
 
@@ -28,6 +29,11 @@ pub enum Message {
     Answer(GivenAnswer),
     /// A message for the agents of a node.
     Steer(GivenSteering),
+    /// Asks the run to stop now. A resume continues it.
+    Stop {
+        /// The signal that a person sent to the process that follows the run.
+        by: String,
+    },
     /// Stops the run after the stage in progress. A resume continues it.
     Pause {
         /// The name of the person.
@@ -45,7 +51,7 @@ impl Message {
     pub(super) fn is_of_a_person(&self) -> bool {
         match self {
             Self::Answer(given) => matches!(given.how, AnsweredBy::Command | AnsweredBy::Http | AnsweredBy::Mcp),
-            Self::Steer(_) | Self::Pause { .. } | Self::Cancel { .. } => true,
+            Self::Steer(_) | Self::Stop { .. } | Self::Pause { .. } | Self::Cancel { .. } => true,
         }
     }
 }
@@ -85,6 +91,7 @@ pub fn file_name(message: &Message) -> String {
     match message {
         Message::Answer(given) => answer_file_name(&given.question),
         Message::Steer(given) => given.file_name(),
+        Message::Stop { .. } => STOP_FILE.to_owned(),
         Message::Pause { .. } => PAUSE_FILE.to_owned(),
         Message::Cancel { .. } => CANCEL_FILE.to_owned(),
     }
@@ -92,7 +99,7 @@ pub fn file_name(message: &Message) -> String {
 
 /// Removes requests to an earlier process of the run. Answers are kept.
 pub(crate) fn forget_requests(run: &Dir) {
-    for name in [PAUSE_FILE, CANCEL_FILE] {
+    for name in [STOP_FILE, PAUSE_FILE, CANCEL_FILE] {
         let _not_there = run.remove_file(format!("{INBOX_DIR}/{name}"));
     }
 }

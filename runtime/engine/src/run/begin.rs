@@ -3,7 +3,9 @@
 //! Everything that `run.started` names is durable before the event is appended. A directory without this record is not a run,
 //! even if it contains other files.
 
+use super::machine::{PLUGINS, POLICIES};
 use super::missing;
+use super::packs;
 use super::reuse::EarlierRun;
 use super::{HOLDOUTS_DIR, HoldoutError, RunDir, Session};
 use crate::driver::{Driver, Follow, RunError};
@@ -11,14 +13,15 @@ use crate::edge_check::EdgeCheck;
 use crate::holdouts;
 use crate::stores::{self, Embedded, OpenStores, Stores};
 use glovebox_journal::event::{
-    Event, Record, RunId, RunStarted, SCHEMA_VERSION, StartedModel, StartedPipeline, StartedPlan, StartedSandbox,
-    StartedWorkspace,
+    Event, Record, RunId, RunStarted, SCHEMA_VERSION, StartedModel, StartedPipeline, StartedPlan, StartedPlugin,
+    StartedSandbox, StartedSettings, StartedWorkspace,
 };
-use glovebox_journal::ports::BlobStore;
+use glovebox_journal::ports::{BlobStore, PortError};
 use glovebox_pipeline::ir::NodeId;
 use glovebox_pipeline::ir::holdouts::Copies;
 use glovebox_plan::plan::Plan;
 use glovebox_plan::prepare::executor::Worker;
+use glovebox_plan::prepare::shipped::{SettingFiles, ShippedComponent, ShippedComponents};
 use glovebox_record::RunBounds;
 use glovebox_record::SandboxRecord;
 use glovebox_record::liveness::StallSettings;
@@ -64,6 +67,9 @@ pub struct NewRun<'a> {
     pub labels: BTreeMap<String, String>,
     /// Runs of the project that have ended, the newest first. The run may take over their build caches.
     pub earlier: Vec<EarlierRun>,
+    /// The settings of the project, for a run whose stores several machines share. They are stored with the contents of the
+    /// initial files. `None` for a run of this machine.
+    pub shared: Option<SettingFiles>,
 }
 
 impl Session {
@@ -121,6 +127,7 @@ impl<S: Stores> Session<S> {
         let transformed = plan.findings.rule_report.transformed.as_ref();
         let put_text = |(path, text): (&String, &String)| Ok((path.clone(), blobs.put_bytes(text.as_bytes())?));
         let (source, files, script) = (new.source, new.files, new.script);
+        let shared = new.shared.take();
         let mut started = describe(&worker, plan, bounds, new);
         started.pipeline.digest = blobs.put_bytes(source.as_bytes())?;
         started.pipeline.files = files.iter().map(put_text).collect::<Result<_, RunError>>()?;
@@ -129,6 +136,10 @@ impl<S: Stores> Session<S> {
         started.workspace.base_digest = blobs.put_bytes(&base.to_json())?;
         started.workspace.holdouts = holdouts;
         started.workspace.caches_from = caches(&dir, &base);
+        if let Some(settings) = shared {
+            started.settings = Some(Box::new(store_settings(&settings, &*blobs)?));
+            started.workspace.packs_digest = Some(packs::store(&dir.workspace(), &base, &*blobs)?);
+        }
         started.workspace.git = git;
         started.workspace.missing = missing;
         started.model.script_digest = script.map(|script| blobs.put_bytes(script)).transpose()?;
@@ -169,6 +180,27 @@ async fn flush(folders: Vec<PathBuf>) -> Result<(), RunError> {
     }
 }
 
+/// Stores the settings of a run that several machines share.
+fn store_settings(settings: &SettingFiles, blobs: &impl BlobStore) -> Result<StartedSettings, RunError> {
+    let put = |bytes: &Option<Vec<u8>>| bytes.as_ref().map(|bytes| blobs.put_bytes(bytes)).transpose();
+    let plugin = |component: &ShippedComponent| {
+        let signatures = component.signatures.iter().map(|signature| blobs.put_bytes(signature));
+        let signatures = signatures.collect::<Result<_, PortError>>()?;
+        Ok::<_, RunError>(StartedPlugin { digest: blobs.put_bytes(&component.bytes)?, signatures })
+    };
+    let ShippedComponents { plugins, policies } = &settings.components;
+    let plugins = plugins.iter().map(|(name, component)| (format!("{PLUGINS}{name}"), component));
+    let policies = policies.iter().map(|(name, component)| (format!("{POLICIES}{name}"), component));
+    let components = plugins.chain(policies).map(|(key, component)| Ok((key, plugin(component)?)));
+    let files = settings.files.iter().map(|(path, bytes)| Ok((path.clone(), blobs.put_bytes(bytes)?)));
+    Ok(StartedSettings {
+        config_digest: put(&settings.config)?,
+        lock_digest: put(&settings.lock)?,
+        plugins: components.collect::<Result<_, RunError>>()?,
+        setting_files: files.collect::<Result<_, RunError>>()?,
+    })
+}
+
 /// Creates the first record, without the digests of stored values.
 fn describe(worker: &Worker, plan: &Plan, bounds: RunBounds, new: NewRun<'_>) -> RunStarted {
     let pipeline = &plan.pipeline;
@@ -205,6 +237,7 @@ fn describe(worker: &Worker, plan: &Plan, bounds: RunBounds, new: NewRun<'_>) ->
             script_digest: None,
         },
         commands: StartedSandbox { tier: tier_word(worker.sandbox.as_ref()), sandbox: worker.sandbox.clone() },
+        settings: None,
         bounds,
     }
 }

@@ -1,19 +1,16 @@
 //! The budget of a run, which its attempts share: the limits of the run and of nodes, minus the spend in the journal.
 
-use super::Run;
-use crate::stores::Stores;
 use glovebox_host::budget::{Budget, SpendingLimit};
 use glovebox_pipeline::ir::Pipeline;
+use glovebox_plan::plan::Plan;
 use glovebox_record::NodeId;
 use glovebox_record::spend::SpendBounds;
 use glovebox_state::run_state::RunState;
 use std::collections::BTreeMap;
 
-impl<S: Stores> Run<S> {
-    pub(super) fn budget(&self) -> Budget {
-        let (plan, state) = (&self.executor.plan, self.session.state());
-        Budget::new(plan.models.price, run_limit(plan.bounds.spend_max, state), node_limits(&plan.pipeline, state))
-    }
+/// Returns the budget of a run in this state.
+pub(super) fn budget(plan: &Plan, state: &RunState) -> Budget {
+    Budget::new(plan.models.price, run_limit(plan.bounds.spend_max, state), node_limits(&plan.pipeline, state))
 }
 
 /// Returns the lower of the run's limit and the plan's.

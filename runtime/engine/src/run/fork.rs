@@ -149,13 +149,13 @@ pub async fn fork(
     let base = base(&source)?;
     let mut from = lineage(source.records, point, context);
     // The initial versions of files that stages replaced are copied too, because `diff` shows them.
-    base.files.values().try_for_each(|fact| copy_blob(source.blobs, &blobs, &fact.digest))?;
+    base.files.values().try_for_each(|fact| copy_blob(source.blobs, &*blobs, &fact.digest))?;
     // Events that were appended together are appended together again.
     for batch in kept.chunk_by(|one, other| one.at == other.at) {
         let events: Vec<Event> = batch.iter().map(|record| renamed(&record.event, run, &mut from)).collect();
         for digest in events.iter().filter_map(|event| serde_json::to_value(event).ok()).flat_map(|event| named(&event))
         {
-            copy_blob(source.blobs, &blobs, &digest)?;
+            copy_blob(source.blobs, &*blobs, &digest)?;
         }
         let at = batch.first().map_or(jiff::Timestamp::UNIX_EPOCH, |record| record.at);
         journal.append(run, &[], at, &events).await?;
@@ -194,7 +194,7 @@ fn renamed(event: &Event, run: &RunId, from: &mut Option<Box<ForkedFrom>>) -> Ev
 }
 
 /// Returns every digest that an event names.
-fn named(value: &Value) -> BTreeSet<Digest> {
+pub(super) fn named(value: &Value) -> BTreeSet<Digest> {
     match value {
         Value::String(text) => text.parse().into_iter().collect(),
         Value::Array(list) => list.iter().flat_map(named).collect(),
@@ -204,7 +204,7 @@ fn named(value: &Value) -> BTreeSet<Digest> {
 }
 
 /// Copies a blob. If there is no such blob, the digest is that of something else, such as the plan.
-fn copy_blob(from: &DirBlobs, to: &DirBlobs, digest: &Digest) -> Result<(), RunError> {
+pub(super) fn copy_blob(from: &impl BlobStore, to: &impl BlobStore, digest: &Digest) -> Result<(), RunError> {
     match from.open_unverified(digest) {
         Err(error) if error.kind() == ErrorKind::NotFound => Ok(()),
         Err(error) => Err(PortError::Unavailable(error.to_string()).into()),

@@ -71,6 +71,8 @@ pub struct Session<S: Stores = Embedded> {
     pub(super) takeover: Option<DriverId>,
     /// The clock of all drivers of this session.
     pub(super) clock: RunClock,
+    /// False if the attempts are made on other machines, so that this one needs no workspace.
+    pub(super) has_workspace: bool,
     /// The space for the end of the run. `None` if this process does not drive the run.
     pub(super) reserve: Option<Reserve>,
     /// The messages to the run, until it is driven.
@@ -305,6 +307,7 @@ impl<S: Stores> Session<S> {
             last: LastEvents::default(),
             takeover: None,
             clock: RunClock::start(),
+            has_workspace: true,
             reserve: None,
             mail: Some(mail),
             lease,
@@ -331,22 +334,21 @@ impl<S: Stores> Session<S> {
         if let Some(failure) = limit_reached(&self.replay.state, &resumed).or_else(used_up) {
             return Err(RunError::LimitReached(failure));
         }
-        self.reserve = Some(Reserve::keep(&self.dir).map_err(|error| RunError::Project(Box::new(error)))?);
-        self.blobs.sweep()?;
-        S::lengthen(&self.journal, &self.dir.dir)?;
         let goes_back = past.is_some();
         past.into_iter().for_each(|past| self.replay.go_back(past));
-        let clock_went_back = self.replay.state.at.is_some_and(clock::is_behind);
-        let removal = CacheRemoval { goes_back, clock_went_back };
-        let caches_removed = removal.perform(&self.dir, &self.replay.state)?;
-        branches::sweep(&self.dir, caches_removed).map_err(|error| RunError::Workspace(Box::new(error)))?;
-        let repaired = self.restore_workspace().await?;
-        // Changes that the run undoes by going back are not reported as changes of another process.
-        let repaired = repaired.filter(|_| !goes_back);
-        let resumed = RunResumed { repaired, caches_removed, clock_went_back, ..resumed };
+        let resumed = match self.has_workspace {
+            true => self.reopen_workspace(resumed, goes_back).await?,
+            false => resumed,
+        };
         let (run, replay, pending) = self.position();
         // A pending fan-in merges changes, so the workspace must be updated too.
-        let follower = WorkspaceFollower { dir: &self.dir, blobs: &*self.blobs, next: follower, is_stopped: false };
+        let follower = WorkspaceFollower {
+            dir: &self.dir,
+            blobs: &*self.blobs,
+            next: follower,
+            is_stopped: false,
+            has_workspace: self.has_workspace,
+        };
         let mut driver = Driver {
             clock: self.clock,
             replay,
@@ -357,6 +359,21 @@ impl<S: Stores> Session<S> {
         let resumed = driver.resume(pending, resumed).await;
         (self.replay, self.pending) = driver.into_parts();
         resumed
+    }
+
+    /// Prepares the run directory for a resume. Returns the event of the resume with what this changed.
+    async fn reopen_workspace(&mut self, resumed: RunResumed, goes_back: bool) -> Result<RunResumed, RunError> {
+        self.reserve = Some(Reserve::keep(&self.dir).map_err(|error| RunError::Project(Box::new(error)))?);
+        self.blobs.sweep()?;
+        S::lengthen(&self.journal, &self.dir.dir)?;
+        let clock_went_back = self.replay.state.at.is_some_and(clock::is_behind);
+        let removal = CacheRemoval { goes_back, clock_went_back };
+        let caches_removed = removal.perform(&self.dir, &self.replay.state)?;
+        branches::sweep(&self.dir, caches_removed).map_err(|error| RunError::Workspace(Box::new(error)))?;
+        let repaired = self.restore_workspace().await?;
+        // Changes that the run undoes by going back are not reported as changes of another process.
+        let repaired = repaired.filter(|_| !goes_back);
+        Ok(RunResumed { repaired, caches_removed, clock_went_back, ..resumed })
     }
 
     /// Restores the workspace to the state in the journal. Returns what differed from it.
@@ -528,7 +545,13 @@ impl<S: Stores> Session<S> {
         executors: &X,
     ) -> Result<(), RunError> {
         let (run, replay, pending) = self.position();
-        let follower = WorkspaceFollower { dir: &self.dir, blobs: &*self.blobs, next: follower, is_stopped: false };
+        let follower = WorkspaceFollower {
+            dir: &self.dir,
+            blobs: &*self.blobs,
+            next: follower,
+            is_stopped: false,
+            has_workspace: self.has_workspace,
+        };
         let mut driver = Driver {
             clock: self.clock,
             replay,

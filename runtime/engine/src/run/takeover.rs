@@ -45,6 +45,17 @@ impl<S: Stores> Session<S> {
         Self::from_fold(Arc::new(dir), stores, worker, fold)
     }
 
+    /// Drives the run without a workspace on this machine, because other machines make the attempts.
+    #[must_use]
+    pub fn without_workspace(self) -> Self {
+        Self { has_workspace: false, ..self }
+    }
+
+    /// Takes the messages to the run, for the inbox of its driver.
+    pub fn take_mail(&mut self) -> Option<S::Mail> {
+        self.mail.take()
+    }
+
     /// Takes the run over from a driver that does not drive it any more. Attempts in progress continue, unlike at a resume.
     /// The workspace is restored to the state in the journal.
     pub async fn take_over(
@@ -52,10 +63,18 @@ impl<S: Stores> Session<S> {
         pipeline: &Pipeline,
         follower: &mut impl Follow,
     ) -> Result<Vec<Record>, RunError> {
-        self.restore_workspace().await?;
+        if self.has_workspace {
+            self.restore_workspace().await?;
+        }
         let last = std::mem::take(&mut self.last);
         let (run, replay, pending) = self.position();
-        let follower = WorkspaceFollower { dir: &self.dir, blobs: &*self.blobs, next: follower, is_stopped: false };
+        let follower = WorkspaceFollower {
+            dir: &self.dir,
+            blobs: &*self.blobs,
+            next: follower,
+            is_stopped: false,
+            has_workspace: self.has_workspace,
+        };
         let mut driver = Driver {
             clock: self.clock,
             replay,

@@ -50,6 +50,8 @@ pub(super) struct WorkspaceFollower<'a, F, B> {
     pub(super) next: &'a mut F,
     /// True after a request to stop. A resume continues with the branches that end then.
     pub(super) is_stopped: bool,
+    /// False if this machine has no workspace of the run.
+    pub(super) has_workspace: bool,
 }
 
 impl<F: Follow, B: BlobStore> Follow for WorkspaceFollower<'_, F, B> {
@@ -59,7 +61,9 @@ impl<F: Follow, B: BlobStore> Follow for WorkspaceFollower<'_, F, B> {
     }
 
     fn appended(&mut self, records: &[Record]) -> Result<(), Fault> {
-        records.iter().try_for_each(|record| self.apply(record))?;
+        if self.has_workspace {
+            records.iter().try_for_each(|record| self.apply(record))?;
+        }
         self.next.appended(records)
     }
 }

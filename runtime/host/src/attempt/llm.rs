@@ -25,6 +25,8 @@ pub use model::{
     TextGuard, is_of_another_model,
 };
 pub(crate) use object::levels;
+pub use observer::LiveAnswer;
+pub(crate) use observer::ShownAnswer;
 pub use policy::PolicySetting;
 pub use steering::Steering;
 
@@ -189,11 +191,13 @@ impl Attempt {
         let canceled = Arc::clone(&self.call.canceled);
         let left = self.call.remaining();
         let deadline = CallDeadline { canceled: &canceled, at: Instant::now() + left, idle: left };
-        let mut observer = ModelObserver::new(&self.call.observer);
+        let mut observer = ModelObserver::new(&self.call.observer, model.watcher());
         let mut on_step = |step: AskStep<'_>| observer.observe(&step);
         let options = AskOptions { deadline, on_step: &mut on_step };
         let access = &mut self.llm.access;
         let Turn { answered, paid, is_estimated, line, exchange } = access.conversation.turn(model, question, options);
+        // An unfinished answer is taken back before the finished one is stored, so that nobody sees both.
+        drop(observer);
         access.conversation.add_line(line);
         access.is_estimated |= is_estimated;
         access.book(paid, account.zip(reserved));

@@ -44,6 +44,10 @@ pub struct RunStarted {
     /// The sandbox of commands.
     #[serde(flatten)]
     pub commands: StartedSandbox,
+    /// The settings that every machine reads from the shared blobs; absent for a run of one machine, which reads those of the
+    /// project.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub settings: Option<Box<StartedSettings>>,
     /// The bounds of the whole run.
     #[serde(flatten)]
     pub bounds: RunBounds,
@@ -107,6 +111,10 @@ pub struct StartedPlan {
 pub struct StartedWorkspace {
     /// Blob with the list of the initial files of the workspace.
     pub base_digest: Digest,
+    /// Blob with the list of the packs that have the contents of these files; absent for a run of one machine, which has them in
+    /// its directory.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub packs_digest: Option<Digest>,
     /// Folder from which the workspace was copied, for `apply` and for people.
     pub source_dir: String,
     /// The sealed hold-outs; absent if the run has none.
@@ -146,6 +154,33 @@ pub struct StartedSandbox {
     /// The requested sandbox and what this machine enforces of it; absent if no stage runs commands.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sandbox: Option<SandboxRecord>,
+}
+
+/// The settings of a run on many machines, which no machine reads from the project.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct StartedSettings {
+    /// Blob with the text of `glovebox.toml`; absent if the project has none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub config_digest: Option<Digest>,
+    /// Blob with the text of `glovebox.lock`; absent if the project has none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub lock_digest: Option<Digest>,
+    /// The components of plugins and policies, by `plugins.NAME` and `policies.NAME`; absent if there are none.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub plugins: BTreeMap<String, StartedPlugin>,
+    /// Blobs with further files that the settings name, by their path beside `glovebox.toml`; absent if there are none.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub setting_files: BTreeMap<String, Digest>,
+}
+
+/// A component of a run on many machines.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct StartedPlugin {
+    /// Blob with the component.
+    pub digest: Digest,
+    /// Blobs with the files of its signatures; absent if there are none.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub signatures: Vec<Digest>,
 }
 
 impl RunStarted {

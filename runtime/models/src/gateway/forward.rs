@@ -4,7 +4,7 @@
 //! The request is sent only once, because the program's own client retries.
 
 use super::{Question, whole};
-use crate::ask::{AnswerReader, Exchange, cleaned, estimated_tokens, lost_usage, read_refusal, without_key};
+use crate::ask::{AnswerReader, AskStep, Exchange, cleaned, estimated_tokens, lost_usage, read_refusal, without_key};
 use crate::chat::{Answer, Usage};
 use crate::deadline::CallDeadline;
 use crate::error::{ErrorKind, ModelError};
@@ -30,13 +30,13 @@ pub struct ForwardResult {
     pub answered: Result<Answer, ModelError>,
 }
 
-/// Forwards a request. `on_bytes` is called with the length of each received piece of a streamed answer. If it returns false, the call
-/// ends.
+/// Forwards a request. `on_step` is called with each step of reading a streamed answer. If it returns false for received bytes, the
+/// call ends.
 pub fn forward(
     target: &Target,
     question: &Question,
     deadline: CallDeadline<'_>,
-    mut on_bytes: impl FnMut(usize) -> bool,
+    mut on_step: impl FnMut(AskStep<'_>) -> bool,
 ) -> ForwardResult {
     let mut exchange = Exchange { sent: question.body(), ..Exchange::default() };
     let mut retry_after = None;
@@ -49,7 +49,7 @@ pub fn forward(
         exchange.is_begun = true;
         let receiving = AnswerReader { target, provider: target.family.provider(), draft: Draft::default() };
         if question.is_streamed {
-            return receiving.read(&mut reply.body, &mut exchange.received, ANSWER_BYTES_MAX, &mut on_bytes);
+            return receiving.read(&mut reply.body, &mut exchange.received, ANSWER_BYTES_MAX, &mut on_step);
         }
         read_whole(target, &mut reply, &mut exchange.received)?;
         let json = document::read(&exchange.received);

@@ -33,6 +33,12 @@ impl<'a> Body<'a> {
         Self { stream, framing }
     }
 
+    /// Waits for at most a tick. Returns false if nothing has arrived, so that [`read`](Self::read) would wait longer.
+    pub(crate) fn is_ready(&mut self) -> Result<bool, ModelError> {
+        let has_ended = matches!(self.framing, BodyFraming::Ended | BodyFraming::Length(0));
+        Ok(has_ended || !self.stream.unread().is_empty() || self.stream.receive()?.is_some())
+    }
+
     /// Appends the next bytes. Returns false at the end of the body.
     pub(crate) fn read(&mut self, into: &mut Vec<u8>) -> Result<bool, ModelError> {
         match self.framing {

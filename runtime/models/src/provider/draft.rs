@@ -5,6 +5,7 @@
 use crate::chat::{Answer, Finish, ModelId, Usage, call_part, text_part};
 use crate::error::{ErrorKind, ModelError};
 use crate::family::Family;
+use crate::key::Key;
 use glovebox_record::session::MessagePart;
 use serde_json::Value;
 
@@ -18,6 +19,8 @@ const PARTS_MAX: usize = 1024;
 pub struct Draft {
     parts: Vec<MessagePart>,
     bytes: usize,
+    /// Text of an item that the provider sends again when the item is complete. It is no part of the answer.
+    preview: String,
     /// Why the answer ended; `None` until the provider has said so.
     pub finish: Option<Finish>,
     /// Tokens, as the provider counts them; `None` if it has not stated them.
@@ -59,6 +62,38 @@ impl Draft {
             part.text.push_str(text);
         }
         Ok(())
+    }
+
+    /// Appends text that the provider sends again with [`add_text`](Self::add_text). The caller limits its length.
+    pub fn preview(&mut self, text: &str) {
+        self.preview.push_str(text);
+    }
+
+    /// Forgets the preview, because its item is complete.
+    pub fn end_preview(&mut self) {
+        self.preview.clear();
+    }
+
+    /// Returns the number of bytes so far, also of parts that are no text.
+    pub(crate) fn bytes(&self) -> usize {
+        self.bytes + self.preview.len()
+    }
+
+    /// Returns the text so far, with a line break between its parts. It never has more than the finished answer: the key is
+    /// removed from each part, and also an end with which the key could begin.
+    pub(crate) fn text(&self, key: Option<&Key>) -> String {
+        let is_text = |part: &&MessagePart| part.kind == crate::chat::TEXT;
+        let mut texts: Vec<String> = self.parts.iter().filter(is_text).map(|part| part.text.clone()).collect();
+        match self.parts.last().filter(is_text).and(texts.last_mut()) {
+            Some(last) => last.push_str(&self.preview),
+            None => texts.push(self.preview.clone()),
+        }
+        texts.retain(|text| !text.is_empty());
+        let shown = texts.into_iter().map(|text| match key {
+            Some(key) => key.removed_from_prefix(text),
+            None => text,
+        });
+        shown.collect::<Vec<_>>().join("\n")
     }
 
     /// Adds a tool call. A missing id is filled in later.

@@ -97,8 +97,8 @@ fn reasoning(item: &Value) -> Option<Value> {
     taken["encrypted_content"].is_string().then_some(taken)
 }
 
-/// Reader of an answer of the Responses API. Finished items contain everything, so the deltas before them only show
-/// that the answer is still arriving.
+/// Reader of an answer of the Responses API. Finished items contain everything, so the deltas before them are only a
+/// preview.
 #[derive(Default)]
 struct OpenaiReader {
     /// Number of bytes of the deltas.
@@ -113,7 +113,13 @@ impl Reader for OpenaiReader {
             return Err(too_large());
         }
         match event["type"].as_str().unwrap_or_default() {
-            "response.output_item.done" => take_item(&event["item"], draft)?,
+            "response.output_text.delta" | "response.refusal.delta" => {
+                draft.preview(event["delta"].as_str().unwrap_or_default());
+            }
+            "response.output_item.done" => {
+                draft.end_preview();
+                take_item(&event["item"], draft)?;
+            }
             "response.completed" | "response.incomplete" => {
                 let response = &event["response"];
                 draft.usage = usage(&response["usage"]);

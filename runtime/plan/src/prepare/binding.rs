@@ -3,7 +3,7 @@
 use super::agent_programs;
 use super::capability;
 use super::component_host::ComponentHost;
-use super::dependencies;
+use super::dependencies::{self, Dependencies};
 use super::executor::{Executor, SandboxEnv, ServerEnv, Worker};
 use super::findings::{Findings, merged};
 use super::folders::private_dirs;
@@ -108,12 +108,13 @@ pub fn bind_plan(
         Some(tier) => capability::limited(found, tier, project.config.sandbox.require)?,
         None => found,
     };
-    let dependencies = dependencies::find(project, &sealed);
+    // A folder that only this machine has would give another plan on other machines.
+    let dependencies = if project.is_portable { Dependencies::default() } else { dependencies::find(project, &sealed) };
     let options = BindOptions {
         stores: dependencies.machine_folders(),
         dependencies: dependencies.folders,
         no_sandbox: purpose.is_unconfined(),
-        has_repository: project.workdir.join(".git").exists(),
+        has_repository: project.has_history(),
         plan_only: !purpose.runs(),
         available: capability::to_bind(&found),
         sealed,
@@ -177,6 +178,26 @@ impl Bound {
     }
 }
 
+impl Bound {
+    /// Returns the plan, and the worker that starts its run, for a run whose stages other machines execute. Their keys and
+    /// variables are theirs, so none is read here. `confirm` is as in [`Bound::ready`].
+    ///
+    /// # Errors
+    ///
+    /// A transfer is not allowed, or a policy cannot be loaded.
+    pub fn for_other_machines(
+        self,
+        project: &Project,
+        pipeline: &Path,
+        confirm: &dyn Fn(&[Wanted]) -> Result<bool, Refusal>,
+    ) -> Result<(Arc<Plan>, Worker), Refusal> {
+        trust::require(project, &self.plan, pipeline, confirm)?;
+        let sandbox = self.plan.commands.sandbox.record(self.landlock_abi);
+        let policies = Arc::new(run_policies(project, &self.plan)?);
+        Ok((Arc::new(self.plan), Worker { sandbox, policies, ..Worker::this_process() }))
+    }
+}
+
 /// Returns the policies of a run, each with the check of its revocation.
 fn run_policies(project: &Project, plan: &Plan) -> Result<PolicySet, Refusal> {
     let policy = |bound: &BoundPolicy| {
@@ -202,7 +223,7 @@ pub fn bind_versions(
     let running = host.get()?;
     let dependencies = dependencies::find(project, sealed);
     let options = BindOptions {
-        has_repository: project.workdir.join(".git").exists(),
+        has_repository: project.has_history(),
         stores: dependencies.machine_folders(),
         dependencies: dependencies.folders,
         no_sandbox: false,

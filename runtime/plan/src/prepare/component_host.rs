@@ -4,6 +4,7 @@ use super::admission::read_signatures;
 use super::plugin_bytes;
 use super::project::Project;
 use super::refusal::Refusal;
+use super::shipped::ShippedComponent;
 use super::source;
 use crate::components::{Builtin, Catalog, PluginFile, ReadProblem};
 use crate::config::{PluginEntry, PolicyEntry, RuleEntry};
@@ -61,6 +62,9 @@ impl ComponentHost {
     pub fn catalog(&self, project: &Project) -> Catalog {
         let builtins = self.builtins.iter().map(|(name, builtin)| ((*name).to_owned(), builtin.clone()));
         let read = |(name, entry): (&String, &PluginEntry)| {
+            if let Some(shipped) = &project.shipped {
+                return (name.clone(), shipped_file(shipped.plugins.get(name), &entry.source.to_string()));
+            }
             let bytes = plugin_bytes::read(project, name, &entry.source).map(Arc::from);
             let signatures = plugin_bytes::signatures(project, name, &entry.source);
             (name.clone(), PluginFile { path: entry.source.to_string(), bytes, signatures })
@@ -82,9 +86,22 @@ pub fn rule_files(project: &Project) -> BTreeMap<String, PluginFile> {
 }
 
 /// Reads the bytes of the policies that the configuration names.
-fn policy_files(project: &Project) -> BTreeMap<String, PluginFile> {
-    let read = |(name, entry): (&String, &PolicyEntry)| (name.clone(), plugin_file(project, name, &entry.path));
+pub(super) fn policy_files(project: &Project) -> BTreeMap<String, PluginFile> {
+    let read = |(name, entry): (&String, &PolicyEntry)| {
+        let file = match &project.shipped {
+            Some(shipped) => shipped_file(shipped.policies.get(name), &entry.path),
+            None => plugin_file(project, name, &entry.path),
+        };
+        (name.clone(), file)
+    };
     project.config.policies.iter().map(read).collect()
+}
+
+fn shipped_file(component: Option<&ShippedComponent>, path: &str) -> PluginFile {
+    let absent = || ReadProblem::from("it did not come with the settings of the run".to_owned());
+    let bytes = component.map(|component| Arc::clone(&component.bytes)).ok_or_else(absent);
+    let signatures = component.map(|component| component.signatures.clone()).unwrap_or_default();
+    PluginFile { path: path.to_owned(), bytes, signatures: Ok(signatures) }
 }
 
 fn plugin_file(project: &Project, name: &str, path: &str) -> PluginFile {

@@ -7,6 +7,7 @@
 use super::admission::{self, RevocationWatch};
 use super::findings::Findings;
 use super::refusal::{Class, Refusal};
+use super::shipped::ShippedComponents;
 use super::source::read_text;
 use super::{toolchain, verify_settings};
 use crate::bind::OperatorFiles;
@@ -42,12 +43,22 @@ pub struct Project {
     pub revocations: Arc<RevocationWatch>,
     /// A note on which configuration is used. `None` if that is obvious.
     pub note: Option<String>,
+    /// The components that came with the settings, on a machine that has only those. `None` if they are read from where
+    /// the settings name them.
+    pub shipped: Option<Arc<ShippedComponents>>,
+    /// True if the plan must be the same on every machine: it then contains no folder that only this machine has.
+    pub is_portable: bool,
 }
 
 impl Project {
     /// Returns the files of the operator.
     pub fn operator_files(&self) -> OperatorFiles<'_> {
         OperatorFiles { config: &self.config, lock: &self.lock }
+    }
+
+    /// Returns true if the project has a history that commands could see.
+    pub fn has_history(&self) -> bool {
+        !self.is_portable && self.workdir.join(".git").exists()
     }
 
     /// Returns which components may run now.
@@ -64,25 +75,48 @@ pub fn read_project(workdir: &Path, pipeline: Option<&Path>) -> Result<Project, 
     if !workdir.is_dir() {
         return Err(Refusal::new(Class::Usage, format!("workdir `{given}` is not a directory")));
     }
-    let project = read_files(workdir, pipeline)?;
+    with_verification(read_files(workdir, pipeline)?)
+}
+
+/// Reads the settings of a project whose files came to this machine: its configuration is in `config_dir`, and its files in
+/// `workdir`.
+pub(super) fn read_shipped(
+    workdir: &Path,
+    config_dir: &Path,
+    components: ShippedComponents,
+) -> Result<Project, Refusal> {
+    let project = match exists(&config_dir.join(CONFIG_FILE_NAME)) {
+        true => read_config_dir(workdir.to_owned(), config_dir.to_owned())?,
+        false => without_config(workdir.to_owned(), config_dir.to_owned()),
+    };
+    with_verification(Project { shipped: Some(Arc::new(components)), is_portable: true, ..project })
+}
+
+fn with_verification(project: Project) -> Result<Project, Refusal> {
     let verify = verify_settings::complete(project.config.verify.as_deref(), &project.workdir)?.map(Arc::new);
     Ok(Project { config: Config { verify, ..project.config }, ..project })
+}
+
+fn without_config(workdir: PathBuf, config_dir: PathBuf) -> Project {
+    Project {
+        workdir,
+        config: Config::default(),
+        trust: None,
+        revocations: Arc::new(RevocationWatch::new(None, None, &config_dir)),
+        config_dir,
+        has_config: false,
+        lock: Lock::default(),
+        note: None,
+        shipped: None,
+        is_portable: false,
+    }
 }
 
 fn read_files(workdir: PathBuf, pipeline: Option<&Path>) -> Result<Project, Refusal> {
     let mut found = candidates(&workdir, pipeline).into_iter().filter(|folder| exists(&folder.join(CONFIG_FILE_NAME)));
     let Some(config_dir) = found.next() else {
         let config_dir = workdir.clone();
-        return Ok(Project {
-            workdir,
-            config: Config::default(),
-            trust: None,
-            revocations: Arc::new(RevocationWatch::new(None, None, &config_dir)),
-            config_dir,
-            has_config: false,
-            lock: Lock::default(),
-            note: None,
-        });
+        return Ok(without_config(workdir, config_dir));
     };
     let file = config_dir.join(CONFIG_FILE_NAME);
     let other = found.find(|other| *other != config_dir).filter(|_| config_dir != workdir);
@@ -95,11 +129,15 @@ fn read_files(workdir: PathBuf, pipeline: Option<&Path>) -> Result<Project, Refu
         other
             .map(|other| format!("using the configuration of the pipeline's folder: {}, and not {other}", shown(&file)))
     };
-    let config = read_config(&file, &workdir)?;
+    Ok(Project { note, ..read_config_dir(workdir, config_dir)? })
+}
+
+fn read_config_dir(workdir: PathBuf, config_dir: PathBuf) -> Result<Project, Refusal> {
+    let config = read_config(&config_dir.join(CONFIG_FILE_NAME), &workdir)?;
     let lock = read_lock(&config_dir.join(LOCK_FILE_NAME))?;
     let trust = config.trust.as_ref().map(|setting| admission::trust(setting, &config_dir)).transpose()?.map(Arc::new);
     let revocations = Arc::new(RevocationWatch::new(config.trust.as_ref(), trust.clone(), &config_dir));
-    Ok(Project { workdir, config, config_dir, has_config: true, lock, trust, revocations, note })
+    Ok(Project { config, has_config: true, lock, trust, revocations, ..without_config(workdir, config_dir) })
 }
 
 /// Refuses paths of `glovebox.toml` with which no run can start on this machine: entries of `[workspace] include`, and

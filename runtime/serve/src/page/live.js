@@ -1,5 +1,5 @@
-// The output of a stage while it runs: the end of what it printed, and what follows. The server sends nothing of a stage that
-// can read hold-outs.
+// The output of a stage while it runs: the end of what it printed, what follows, and the answer that its model writes. The
+// server sends nothing of a stage that can read hold-outs.
 
 import { cmd, el, problem, replace } from "./dom.js";
 import { follow } from "./stream.js";
@@ -14,6 +14,8 @@ const STREAMS = { stdout: "standard output", stderr: "standard error" };
 export function live(run, node) {
   const said = el("div", { class: "muted" }, "Waiting for output…");
   const shown = el("pre", { id: "live", tabindex: "0", role: "log", "aria-live": "off", "aria-label": `output of ${line(node)} while it runs`, hidden: true });
+  // The unfinished answers, by attempt.
+  const drafts = el("div", { id: "drafts" });
   const command = `glovebox logs ${run.id} ${quoted([node])} --follow`;
   let [kept, stream, isAtStart, isRefused] = [0, "stdout", true, false];
 
@@ -36,21 +38,35 @@ export function live(run, node) {
     add(`${isAtStart ? "" : "\n"}— ${line(text)} —\n`, "muted");
   }
 
+  function draft(name, data) {
+    let own = [...drafts.children].find((one) => one.dataset.key === data.attempt_id);
+    if (name === "draft-end") return void own?.remove();
+    if (!own) drafts.append((own = el("pre", { "data-key": data.attempt_id, tabindex: "0", "aria-label": "unfinished answer" })));
+    if (data.is_new) own.replaceChildren();
+    own.append(block(data.text));
+    own.textContent = own.textContent.slice(-KEPT_MAX);
+    own.scrollTop = own.scrollHeight;
+  }
+
   function event(name, id, data) {
-    if (name === "command") {
+    if (name.startsWith("draft")) draft(name, data);
+    else if (name === "command") {
       stream = "stdout";
       note(`visit ${data.visit}, attempt ${data.ordinal} runs: ${data.text}`);
     } else if (name === "output") {
       if (data.stream !== stream) note(STREAMS[(stream = data.stream)] ?? data.stream);
       add(data.text, data.stream);
-    } else if (name === "turn") note(`turn ${data.turn}: ${data.model ?? "the model"} answered, ${count(data.output_tokens ?? 0, "token")}`);
-    else if (name === "missed") note(`${bytes(data.bytes)} before this are not shown`);
+    } else if (name === "turn") {
+      note(`turn ${data.turn}: ${data.model ?? "the model"} answered, ${count(data.output_tokens ?? 0, "token")}`);
+      if (data.text) add(data.text);
+    } else if (name === "missed") note(`${bytes(data.bytes)} before this are not shown`);
   }
 
   function state(word) {
     // A new connection begins again with the last 64 KiB.
     if (word === "live") {
       shown.replaceChildren();
+      drafts.replaceChildren();
       [kept, stream, isAtStart] = [0, "stdout", true];
     }
     const texts = { live: "What the stage prints appears here. Its receipts come when it has ended. ", behind: "The server does not answer. The output goes on when it does. ", closed: "No process drives the run. " };
@@ -64,5 +80,5 @@ export function live(run, node) {
   }
 
   const stop = follow(`/runs/${encodeURIComponent(run.id)}/stages/${encodeURIComponent(node)}/output`, 0, { event, state, refused });
-  return { node: el("section", { class: "panel", "aria-label": "live output" }, el("h2", null, "Now"), said, shown), stop };
+  return { node: el("section", { class: "panel", "aria-label": "live output" }, el("h2", null, "Now"), said, shown, drafts), stop };
 }

@@ -1,10 +1,10 @@
 // One stage: what it could do, what it did, what it tried and was refused; then its evidence, conversation and output.
 
-import { lines, path, post } from "./api.js";
+import { lines, path } from "./api.js";
 import { button, cmd, el, empty, panel, problem, record, replace, state, table } from "./dom.js";
 import { live } from "./live.js";
 import { inOrder, stageLink } from "./overview.js";
-import { block, bytes, count, digest, duration, line, money, quoted, short } from "./text.js";
+import { block, bytes, count, duration, line, money, quoted, short } from "./text.js";
 
 /** Maximum length of a text that is shown at once. The rest is shown on demand. */
 export const TEXT_MAX = 64 << 10;
@@ -82,29 +82,12 @@ function headOf(run, node, records, part) {
   ];
 }
 
-/** Returns the plan of the run's pipeline file, and whether it is the plan with which the run began. */
-async function planOf(run) {
-  if (run.plan !== undefined) return run.plan;
-  const [{ event }] = await lines(path`/runs/${run.id}/records?after=0&limit=1`);
-  const file = event.pipeline_path?.startsWith(`${event.source_dir}/`) ? event.pipeline_path.slice(event.source_dir.length + 1) : null;
-  if (file === null) return (run.plan = { note: "The pipeline of this run is not a file of the project, so its grants are only in its records." });
-  try {
-    const plan = await post("/plan", { file, inputs: event.inputs ?? {} });
-    const isSame = plan.digest === run.verdict.plan_digest;
-    const note = isSame ? null : `The run began with plan ${digest(run.verdict.plan_digest)}. These grants are of the plan of ${line(file)} now, ${digest(plan.digest)}: file, configuration or model differ.`;
-    return (run.plan = { nodes: plan.nodes, note });
-  } catch (error) {
-    return (run.plan = { note: `The plan of ${line(file)} cannot be made now: ${line(error.message)}` });
-  }
-}
-
 async function scope(run, node, records) {
-  const plan = await planOf(run);
-  const planned = plan.nodes?.find((one) => one.id === node.id);
+  const plan = await run.read("plan");
   const last = finished(records).at(-1)?.event;
   const refused = run.verdict.refused.filter((one) => one.node === node.id);
   const aside = run.verdict.quarantined.filter((one) => one.node === node.id);
-  const could = planned?.could;
+  const could = plan.nodes.find((one) => one.id === node.id)?.could;
   const listed = (values) => (values?.length ? el("ul", { class: "plain-list mono" }, values.map((value) => el("li", null, short(value, 300)))) : null);
   const tried = (...operations) => {
     const own = refused.filter((one) => operations.includes(one.operation));
@@ -126,7 +109,7 @@ async function scope(run, node, records) {
   if (others.length) rows.push(["other", "", "", others.map((one) => el("div", null, line(one.operation), " ", el("code", null, short(one.path, 200))))]);
   const cells = rows.map((row) => row.map((cell) => (Array.isArray(cell) && cell.length === 0 ? "–" : cell)));
   return [
-    plan.note ? el("p", null, state({ sign: "!", word: "another plan", tone: "reserved" }), " ", plan.note) : null,
+    plan.record > 1 ? el("p", null, "These grants are those of the plan since record ", record(run.id, plan.record), ".") : null,
     table(["", "could (grants)", "did, last attempt", "tried, refused"], cells, { class: "stack names" }),
     ...refused.map((one) => el("p", null, state({ sign: "⊘", word: "refused", tone: "plain" }), ` ${line(one.operation)} `, el("code", null, short(one.path, 200)), `: ${short(one.reason, 300)}; ${short(one.help, 300)}`)),
     el("h3", null, "Attributes"),

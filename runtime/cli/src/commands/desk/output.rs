@@ -5,10 +5,10 @@ use crate::exit::Stop;
 use crate::runs::hidden::Hidden;
 use crate::runs::journal;
 use crate::runs::running_outputs::RunningOutputs;
-use crate::runs::running_turns::{CalledTool, RunningTurn, RunningTurns};
+use crate::runs::running_turns::{CalledTool, RunningTurn, RunningTurns, TurnNews, tail};
 use crate::runs::{self, RunFolder};
 use crate::terminal;
-use glovebox_engine::live::LiveFrame;
+use glovebox_engine::live::{DraftChange, LiveFrame};
 use glovebox_host::call::OutputStream;
 use glovebox_journal::event::Attempt;
 use glovebox_journal::sqlite::{OpenJournal, VerifiedJournal};
@@ -31,12 +31,17 @@ pub struct OutputEvent<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     stream: Option<&'static str>,
     /// With `event: output`, what was printed; with `event: command`, the command that begins; with `event: turn`, the end of
-    /// what the model wrote, at most 16 KiB, if no later turn has ended.
+    /// what the model wrote, at most 16 KiB, if no later turn has ended; with `event: draft`, what the model has written of an
+    /// unfinished answer since the last event, at most 64 KiB.
     #[serde(skip_serializing_if = "Option::is_none")]
     text: Option<String>,
     /// With `event: missed`: number of bytes of output that were left out.
     #[serde(skip_serializing_if = "Option::is_none")]
     bytes: Option<u64>,
+    /// With `event: draft`: true if the text replaces that of the earlier `draft` events of the attempt; absent if it continues it.
+    /// After `event: draft-end`, the answer is finished or discarded, and nothing of it counts.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    is_new: bool,
     /// With `event: turn`: number of the turn in its attempt, from 1. `GET .../transcript` has all of it.
     #[serde(skip_serializing_if = "Option::is_none")]
     turn: Option<usize>,
@@ -57,8 +62,8 @@ pub struct OutputEvent<'a> {
 impl<'a> OutputEvent<'a> {
     fn of(attempt: &'a Attempt) -> Self {
         let (stream, text, bytes, turn, model, agent, output_tokens) = (None, None, None, None, None, None, None);
-        let calls = Vec::new();
-        Self { schema_version: 1, attempt, stream, text, bytes, turn, model, agent, output_tokens, calls }
+        let (is_new, calls) = (false, Vec::new());
+        Self { schema_version: 1, attempt, stream, text, bytes, is_new, turn, model, agent, output_tokens, calls }
     }
 }
 
@@ -95,7 +100,7 @@ impl StageOutput {
                 news.add(attempt, frame);
             }
         });
-        self.turns.read(&mut |turn| turns.push(event(&turn)))?;
+        self.turns.read(&mut |news| turns.push(event(news)))?;
         // A turn ends before the commands that it calls begin.
         let mut events = turns.into_iter().collect::<Result<Vec<_>, Stop>>()?;
         events.extend(news.finish()?);
@@ -119,9 +124,9 @@ impl StageOutput {
                 self.turns.begin(record)?;
                 if let Some(finished) = record.event.stage_finished() {
                     // What had ended before the client came is in the transcript.
-                    let take = &mut |turn: RunningTurn<'_>| {
+                    let take = &mut |news: TurnNews<'_>| {
                         if !is_first {
-                            turns.push(event(&turn))
+                            turns.push(event(news))
                         }
                     };
                     self.turns.end(finished, take)?;
@@ -136,10 +141,26 @@ impl StageOutput {
 /// The name of an event, and its JSON in one line.
 type NamedEvent = (&'static str, String);
 
-fn event(turn: &RunningTurn<'_>) -> Result<NamedEvent, Stop> {
+fn event(news: TurnNews<'_>) -> Result<NamedEvent, Stop> {
+    match news {
+        TurnNews::Turn(turn) => turn_event(&turn),
+        TurnNews::Draft(attempt, change) => draft_event(attempt, change),
+    }
+}
+
+fn draft_event(attempt: &Attempt, change: DraftChange) -> Result<NamedEvent, Stop> {
+    let (name, text, is_new) = match change {
+        DraftChange::New(text) => ("draft", Some(text), true),
+        DraftChange::More(text) => ("draft", Some(text), false),
+        DraftChange::Gone => ("draft-end", None, false),
+    };
+    Ok((name, terminal::json_line(&OutputEvent { text, is_new, ..OutputEvent::of(attempt) })?))
+}
+
+fn turn_event(turn: &RunningTurn<'_>) -> Result<NamedEvent, Stop> {
     let event = OutputEvent {
         turn: Some(turn.number),
-        text: Some(turn.text()).filter(|text| turn.is_last && !text.is_empty()),
+        text: Some(tail(&turn.whole_text()).to_owned()).filter(|text| turn.is_last && !text.is_empty()),
         model: turn.turn.answered_by.clone(),
         agent: turn.turn.agent.clone(),
         output_tokens: Some(turn.turn.usage.output),

@@ -8,12 +8,12 @@
 mod response;
 
 use crate::attempt::Attempt;
-use crate::attempt::llm::{Model, ModelAccess, NewMessages, ProviderExchange, Side, answered_texts};
+use crate::attempt::llm::{Model, ModelAccess, NewMessages, ProviderExchange, ShownAnswer, Side, answered_texts};
 use crate::deadline::Deadline;
 use crate::progress::{CallObserver, Progress};
 use glovebox_jail::jail::Jail;
 use glovebox_jail::port::{self, Connection, Port};
-use glovebox_models::ask::estimated_tokens;
+use glovebox_models::ask::{AskStep, estimated_tokens};
 use glovebox_models::chat::Usage;
 use glovebox_models::deadline::CallDeadline;
 use glovebox_models::error::{ErrorKind, ModelError};
@@ -50,6 +50,8 @@ struct Shared {
     observer: CallObserver,
     refusals: Arc<RefusalLog>,
     access: Mutex<ModelAccess>,
+    /// Shows unfinished answers to a watcher, of one request at a time. `None` if nobody watches.
+    shown: Mutex<Option<ShownAnswer>>,
     /// Limit on the total size of all request bodies that are being received.
     in_flight: InFlight,
 }
@@ -60,7 +62,9 @@ impl Gateway {
     /// # Errors
     /// The attempt has no model of a provider, or the sandbox cannot open the port.
     pub(super) fn open(attempt: &mut Attempt, jail: &Jail) -> io::Result<Self> {
-        let target = attempt.llm.access.model().and_then(Model::target).map(Arc::clone);
+        let model = attempt.llm.access.model();
+        let watcher = model.and_then(Model::watcher);
+        let target = model.and_then(Model::target).map(Arc::clone);
         let target = target.ok_or_else(|| io::Error::other("the stage has no model of a provider"))?;
         let shared = Arc::new(Shared {
             target,
@@ -71,6 +75,7 @@ impl Gateway {
             observer: attempt.call.observer.clone(),
             refusals: Arc::clone(&attempt.call.refusals),
             access: Mutex::default(),
+            shown: Mutex::new(watcher.map(ShownAnswer::new)),
             in_flight: InFlight::default(),
         });
         let serving = Arc::clone(&shared);
@@ -171,11 +176,24 @@ impl Shared {
         let left = self.deadline.left();
         let deadline = CallDeadline { canceled: &self.closing, at: Instant::now() + left, idle: left };
         let wait = self.observer.pulse().wait(WaitKind::Model);
-        let passed = gateway::forward(&self.target, question, deadline, |bytes| {
-            self.observer.pulse().text_delta(bytes);
-            response.stays()
+        let mut locked = self.shown.try_lock().ok();
+        let mut shown = locked.as_deref_mut().and_then(Option::as_mut);
+        shown.iter_mut().for_each(|shown| shown.end());
+        let passed = gateway::forward(&self.target, question, deadline, |step| match step {
+            AskStep::Received(bytes) => {
+                self.observer.pulse().text_delta(bytes);
+                response.stays()
+            }
+            AskStep::Unfinished(answer) => {
+                shown.iter_mut().for_each(|shown| shown.show(&answer));
+                true
+            }
+            AskStep::Try | AskStep::Wait(..) => true,
         });
         drop(wait);
+        // An unfinished answer is taken back before the finished one is stored, so that nobody sees both.
+        shown.into_iter().for_each(ShownAnswer::end);
+        drop(locked);
         let retry_after = passed.retry_after;
         match self.settle(question, passed, reserved) {
             Ok(received) => response.finish(&received),

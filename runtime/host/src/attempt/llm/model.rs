@@ -16,6 +16,7 @@ pub(super) use live::AskOptions;
 pub use live::Live;
 pub use scripted::{Script, ScriptError};
 
+use super::observer::LiveAnswer;
 use crate::budget::Account;
 use glovebox_models::ask::Exchange;
 use glovebox_models::chat::{Answer, Request, Usage};
@@ -37,6 +38,8 @@ pub struct Model {
     /// Index of the next turn in the script. It starts after the turns that finished attempts of the node used.
     position: u32,
     guard: Option<TextGuard>,
+    /// The watcher of unfinished answers.
+    watcher: Option<LiveAnswer>,
     account: Option<Account>,
     /// The schema of the stage's final answer, and the name of the object in the context.
     schema: Option<(Arc<Schema>, String)>,
@@ -135,13 +138,26 @@ impl Model {
             (Some(script), None) => ModelKind::Scripted(Arc::clone(script)),
             (None, None) => ModelKind::Simulated,
         };
-        Ok(Model { kind, node: node.clone(), position: turns_used, guard: None, account: None, schema: None })
+        Ok(Model {
+            kind,
+            node: node.clone(),
+            position: turns_used,
+            guard: None,
+            watcher: None,
+            account: None,
+            schema: None,
+        })
     }
 
     /// Sets the guard that checks every text to and from the model. A text with a hold-out fails the attempt with class `scope` and
     /// code `holdout/leak`.
     pub fn guarded(self, guard: TextGuard) -> Self {
         Model { guard: Some(guard), ..self }
+    }
+
+    /// Sets the watcher of unfinished answers. A guarded model has none: only a finished answer is searched for hold-outs.
+    pub fn watched(self, watcher: LiveAnswer) -> Self {
+        Model { watcher: Some(watcher), ..self }
     }
 
     /// Asks a provider, unless a script answers. The node's `test.*` attributes apply only to runs without a provider.
@@ -192,6 +208,11 @@ impl Model {
     /// Returns the guard that checks the texts.
     pub(crate) fn guard(&self) -> Option<&TextGuard> {
         self.guard.as_ref()
+    }
+
+    /// Returns the watcher of unfinished answers.
+    pub(crate) fn watcher(&self) -> Option<&LiveAnswer> {
+        self.watcher.as_ref().filter(|_| self.guard.is_none())
     }
 
     /// Returns the source of the answers.

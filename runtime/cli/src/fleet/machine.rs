@@ -1,0 +1,186 @@
+//! Prepares the runs of a fleet on this machine: their files, and the binding of their plans.
+
+use crate::commands::work::causes;
+use crate::exit::Exit;
+use crate::exit::Stop;
+use crate::prepare;
+use crate::runs::recorded;
+use cap_std::ambient_authority;
+use cap_std::fs::Dir;
+use glovebox_engine::run::{RunDir, UnboundRun};
+use glovebox_fleet::blobs::ObjectBlobs;
+use glovebox_fleet::drive::DriveTurn;
+use glovebox_fleet::log::NatsLog;
+use glovebox_fleet::machine::{Prepare, RunHere};
+use glovebox_host::llm::Provider;
+use glovebox_journal::event::{Digest, MachineId, RunId, RunStarted};
+use glovebox_plan::prepare::binding::{Purpose, Request, bind_plan};
+use glovebox_plan::prepare::component_host::ComponentHost;
+use glovebox_plan::prepare::executor::{Executor, Worker};
+use glovebox_plan::prepare::refusal::Refusal;
+use glovebox_plan::prepare::script;
+use glovebox_plan::prepare::trust::Wanted;
+use std::collections::{BTreeSet, HashMap};
+use std::fs::DirBuilder;
+use std::os::unix::fs::DirBuilderExt;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+use tokio::sync::{Mutex, mpsc};
+
+/// How long the files of a run stay on this machine after the last stage that needed them.
+const KEPT: Duration = Duration::from_secs(600);
+/// Maximum number of progress events that wait. Nobody shows them on a machine of a fleet.
+const PROGRESS_MAX: usize = 16;
+
+/// The transfers that the user of this machine allows, each `SOURCE to SINK`.
+pub struct Allowed(BTreeSet<(String, String)>);
+
+impl Allowed {
+    /// Reads the values of `--allow`.
+    pub fn parse(texts: &[String]) -> Result<Self, Stop> {
+        let pair = |text: &String| {
+            let pair = text.rsplit_once(" to ").map(|(source, sink)| (source.to_owned(), sink.to_owned()));
+            pair.ok_or_else(|| {
+                Stop::new(Exit::Usage, format!("`--allow {text}`: expected `SOURCE to SINK`"))
+                    .with_help("`glovebox plan` names both, such as `env OPENAI_API_KEY to https://api.openai.com:443`")
+            })
+        };
+        Ok(Self(texts.iter().map(pair).collect::<Result<_, _>>()?))
+    }
+
+    /// Returns the first transfer that is not allowed.
+    fn missing<'a>(&self, wanted: &'a [Wanted]) -> Option<&'a Wanted> {
+        let is_allowed =
+            |wanted: &&Wanted| self.0.contains(&(wanted.transfer.source.clone(), wanted.transfer.sink.clone()));
+        wanted.iter().find(|wanted| !is_allowed(wanted))
+    }
+}
+
+/// The runs that are prepared on this machine.
+pub struct Prepared {
+    dir: PathBuf,
+    log: Arc<NatsLog>,
+    blobs: ObjectBlobs,
+    id: MachineId,
+    allowed: Allowed,
+    host: ComponentHost,
+    runs: Mutex<HashMap<RunId, KeptRun>>,
+}
+
+struct KeptRun {
+    here: Arc<RunHere>,
+    used: Instant,
+}
+
+impl Prepared {
+    /// Prepares runs below an empty folder.
+    pub fn new(dir: PathBuf, log: Arc<NatsLog>, blobs: ObjectBlobs, id: MachineId, allowed: Allowed) -> Self {
+        Self { dir, log, blobs, id, allowed, host: prepare::component_host(), runs: Mutex::default() }
+    }
+
+    /// Returns a run to drive it. Its plan is the one that the journal names.
+    pub async fn to_drive(&self, turn: &DriveTurn) -> Result<Arc<RunHere>, String> {
+        self.get(&turn.run).await
+    }
+
+    /// Opens the directory of a run on this machine.
+    pub fn run_dir(&self, run: &RunId) -> Result<RunDir, String> {
+        // The name comes from another machine.
+        let name = Digest::hash(run.as_str().as_bytes()).hex();
+        let path = self.dir.join(name);
+        let created = DirBuilder::new().recursive(true).mode(0o700).create(&path);
+        let opened = created.and_then(|()| Dir::open_ambient_dir(&path, ambient_authority()));
+        let dir = opened.map_err(|error| format!("open `{}`: {error}", path.display()))?;
+        Ok(RunDir { path, dir, key: None })
+    }
+
+    async fn get(&self, run: &RunId) -> Result<Arc<RunHere>, String> {
+        // One run is prepared at a time, because the compiler uses all processors anyway.
+        let mut runs = self.runs.lock().await;
+        if let Some(kept) = runs.get_mut(run) {
+            kept.used = Instant::now();
+            return Ok(Arc::clone(&kept.here));
+        }
+        let here = Arc::new(self.prepare(run).await?);
+        runs.insert(run.clone(), KeptRun { here: Arc::clone(&here), used: Instant::now() });
+        Ok(here)
+    }
+
+    async fn prepare(&self, run: &RunId) -> Result<RunHere, String> {
+        let dir = self.run_dir(run)?;
+        let (log, blobs) = (Arc::clone(&self.log), Arc::new(self.blobs.clone()));
+        let unbound = UnboundRun::open(dir, log, blobs, run).await.map_err(|error| causes(&error))?;
+        let executor = self.bind(&unbound).map_err(|stop| match stop.help {
+            Some(help) => format!("{} ({help})", stop.message),
+            None => stop.message,
+        })?;
+        let (progress, _unseen) = mpsc::channel(PROGRESS_MAX);
+        unbound.bind(executor, progress).map_err(|error| causes(&error))
+    }
+
+    /// Binds the plan of a run with the settings that came with it.
+    fn bind(&self, unbound: &UnboundRun<NatsLog, ObjectBlobs>) -> Result<Executor, Stop> {
+        let started: &RunStarted = unbound.started();
+        let mismatch = |error: &dyn std::error::Error| Stop::new(Exit::Mismatch, error.to_string());
+        let text = |digest: &Digest| unbound.text(digest).map_err(|error| mismatch(&error));
+        let folder =
+            unbound.settings_folder().map_err(|error| Stop::io("create the folder of the settings", &error))?;
+        let project = unbound.settings().map_err(|error| mismatch(&error))?.open(&unbound.workspace(), &folder)?;
+        let source = recorded::read_with(started.run_id.as_str(), started, text)?;
+        let script = started.model.script_digest.as_ref().map(text).transpose()?;
+        let script = script.map(|text| script::parse_script(text, "of the run")).transpose()?;
+        let simulate = started.model.provider == Provider::Simulated.as_str();
+        let request = Request {
+            script: script.as_ref(),
+            purpose: Purpose::Run,
+            sealed: Vec::new(),
+            parallel_max: None,
+            simulate,
+            tier: None,
+        };
+        let bound = bind_plan(&self.host, &source, &project, request)?;
+        let confirm = |wanted: &[Wanted]| match self.allowed.missing(wanted) {
+            None => Ok(true),
+            Some(missing) => Err(Refusal::new(
+                glovebox_plan::prepare::refusal::Class::Policy,
+                format!(
+                    "this machine does not allow that `{}` goes to {}",
+                    missing.transfer.source, missing.transfer.sink
+                ),
+            )
+            .with_help(format!("`glovebox work --allow '{} to {}'`", missing.transfer.source, missing.transfer.sink))),
+        };
+        let mut executor = bound.ready(&project, &source.file, &confirm)?;
+        // Commands see the workspace at the path that the project has on the machine of its user.
+        executor.sandbox_env.project = PathBuf::from(&started.workspace.source_dir);
+        executor.worker = Worker { name: self.id.to_string(), ..executor.worker };
+        Ok(executor)
+    }
+
+    /// Removes the files of runs that no stage has needed for a while.
+    pub async fn tidy(&self) {
+        let mut runs = self.runs.lock().await;
+        let is_idle = |kept: &KeptRun| kept.used.elapsed() > KEPT && Arc::strong_count(&kept.here) == 1;
+        let idle: Vec<RunId> = runs.iter().filter(|(_, kept)| is_idle(kept)).map(|(run, _)| run.clone()).collect();
+        for run in idle {
+            runs.remove(&run);
+            if let Ok(RunDir { path, .. }) = self.run_dir(&run)
+                && let Err(error) = glovebox_workspace::tree::remove_all(&path)
+            {
+                tracing::warn!(%run, %error, "the files of a run were not removed");
+            }
+        }
+    }
+}
+
+impl Prepare for Prepared {
+    async fn run(&self, run: &RunId, plan: &Digest) -> Result<Arc<RunHere>, String> {
+        let here = self.get(run).await?;
+        let found = here.executor().plan.digest();
+        match found == *plan {
+            true => Ok(here),
+            false => Err(format!("the plan of this machine has the digest {found}, expected {plan}")),
+        }
+    }
+}

@@ -1,0 +1,219 @@
+//! `glovebox run --nats`: starts a run of a fleet, and follows it.
+//!
+//! This process binds the plan, copies the project and stores everything that other machines need. With the first record the
+//! run exists, and this process is not needed any more: it follows the journal, and passes a signal on. At the end it pulls the
+//! run, so that the run directory is the same as after a run of this machine.
+
+use crate::arguments::RunArguments;
+use crate::commands::run::{self as local, Chosen};
+use crate::drive;
+use crate::exit::{CommandResult, Exit, Stop};
+use crate::fleet::pull;
+use crate::fleet_connection::ConnectedFleet;
+use crate::prepare;
+use crate::runs::{self, RunFolder};
+use crate::terminal::progress::Reporter;
+use crate::terminal::{self, visible};
+use glovebox_engine::inbox::Message;
+use glovebox_engine::run::{NewRun, Session};
+use glovebox_engine::stores::OpenStores;
+use glovebox_fleet::drive::{DriveQueue, FleetStores};
+use glovebox_fleet::log::NatsLog;
+use glovebox_fleet::mail::NatsMail;
+use glovebox_fleet::statement::Role;
+use glovebox_journal::event::{self, Event, Record};
+use glovebox_journal::ports::RunLog;
+use glovebox_plan::plan::Plan;
+use glovebox_plan::prepare::component_host::ComponentHost;
+use glovebox_plan::prepare::executor::Worker;
+use glovebox_plan::prepare::project::Project;
+use glovebox_plan::prepare::shipped::SettingFiles;
+use glovebox_plan::prepare::source::CheckedPipeline;
+use glovebox_record::RunId as RecordedId;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::signal::unix::{SignalKind, signal};
+
+/// Time between two reads of the journal.
+const LOOK_EVERY: Duration = Duration::from_millis(200);
+/// Number of records that are read at a time.
+const PAGE_RECORDS: usize = 256;
+/// Time without a first stage after which the user is told that no machine makes it.
+const NO_MACHINE_AFTER: Duration = Duration::from_secs(10);
+
+/// Starts a run of a fleet, and follows it unless `--detach` is set.
+pub fn run(
+    host: &ComponentHost,
+    arguments: &RunArguments,
+    source: &CheckedPipeline,
+    project: Project,
+) -> CommandResult {
+    refuse(arguments)?;
+    let project = Project { is_portable: true, ..project };
+    let chosen = local::choose(arguments, source, &project)?;
+    if !chosen.sealed.is_empty() {
+        let message = "the project has hold-outs, which are not encrypted in the store of a fleet yet";
+        return Err(Stop::new(Exit::Policy, message).with_help("run it on this machine: leave out `--nats`"));
+    }
+    let bound = local::bind(host, arguments, source, &project, &chosen)?;
+    prepare::warn_of_dependencies(&bound.plan, &project);
+    let confirm = prepare::confirmation(&project, !arguments.people.no_input);
+    let (plan, worker) = bound.for_other_machines(&project, &source.file, &confirm)?;
+    local::refuse_plan(&plan, arguments)?;
+    let settings = SettingFiles::read(&project)?;
+    let folder = runs::draft(&arguments.runs.runs_dir, chosen.id.clone())?;
+    let started = Start { arguments, source, project: &project, plan: &plan, worker, settings, chosen };
+    let ended = drive::block_on(started.run(&folder));
+    // Its files are in the store, or the run does not exist.
+    runs::discard(&folder);
+    ended?
+}
+
+/// Refuses flags whose meaning depends on this machine.
+fn refuse(arguments: &RunArguments) -> Result<(), Stop> {
+    let people = &arguments.people;
+    let refused = [
+        ("--dangerously-no-sandbox", arguments.execution.dangerously_no_sandbox),
+        ("--tier", arguments.tier.is_some()),
+        ("--answers", people.answers.is_some()),
+        ("--auto-approve", people.auto_approve),
+        ("--max-parallel", arguments.execution.parallel.max_parallel.is_some()),
+    ];
+    match refused.into_iter().find(|(_, is_set)| *is_set) {
+        Some((flag, _)) => Err(Stop::new(Exit::Usage, format!("`{flag}` has no meaning with `--nats`"))
+            .with_help("leave one of them out: the machines of the fleet make the stages")),
+        None => Ok(()),
+    }
+}
+
+struct Start<'a> {
+    arguments: &'a RunArguments,
+    source: &'a CheckedPipeline,
+    project: &'a Project,
+    plan: &'a Arc<Plan>,
+    worker: Worker,
+    settings: SettingFiles,
+    chosen: Chosen,
+}
+
+impl Start<'_> {
+    async fn run(self, folder: &RunFolder) -> CommandResult {
+        let Self { arguments, project, plan, .. } = &self;
+        let connected = arguments.fleet.connect(&project.config, &project.workdir).await?;
+        connected.require(&[Role::Drive, Role::Submit]).await?;
+        let log = Arc::new(connected.fleet.log(connected.blobs.clone()));
+        let id = RecordedId::from(self.chosen.id.as_str());
+        if !log.read(&id, 1, 1).await.map_err(|error| unread(&error))?.is_empty() {
+            return Err(Stop::new(Exit::Usage, format!("run `{id}` exists already in the fleet")));
+        }
+        let (format, plan, is_detached) = (local::format(arguments), Arc::clone(plan), arguments.detach);
+        let (runs_dir, pipeline) = (arguments.runs.runs_dir.clone(), Arc::clone(&self.source.pipeline));
+        let final_id = self.chosen.id.clone();
+        self.begin(folder, &connected, &log, &id).await?;
+        if is_detached {
+            terminal::print(format_args!("{id}\n"));
+            return Ok(Exit::Ok);
+        }
+        terminal::say(format_args!("run {id} began in the fleet\n"));
+        let reporter = Reporter::new(format, &plan.pipeline);
+        let records = Followed { connected: &connected, log: &log, id: &id }.follow(reporter).await?;
+        let run = runs::create(&runs_dir, final_id)?;
+        pull::into(&run, &connected, &records, pipeline).await.inspect_err(|_| runs::discard(&run))?;
+        pull::conclude(&run, &records, format, &runs_dir)
+    }
+
+    /// Stores everything that the run needs, and appends its first records.
+    async fn begin(
+        self,
+        folder: &RunFolder,
+        connected: &ConnectedFleet,
+        log: &Arc<NatsLog>,
+        id: &RecordedId,
+    ) -> Result<(), Stop> {
+        let Self { arguments, source, project, plan, worker, settings, chosen } = self;
+        let ConnectedFleet { fleet, blobs, .. } = connected;
+        let mail = NatsMail::open(fleet, id).await.map_err(|error| Stop::new(Exit::Transient, error.to_string()))?;
+        let lease = DriveQueue::open(fleet).await.map_err(|error| crate::fleet_connection::stop(&error))?;
+        let (journal, blobs) = (Arc::clone(log), Arc::new(blobs.clone()));
+        let stores = OpenStores::<FleetStores> { journal, blobs, mail, lease, held: None };
+        let mut include = local::include(plan)?;
+        local::leave_out(&mut include, plan, project, folder);
+        let new = NewRun {
+            include,
+            shared: Some(settings),
+            ..local::new_run(arguments, source, project, id.clone(), &chosen)
+        };
+        let dir = drive::open_dir(folder, None)?;
+        let follower = |_: &_, _: &_| Ok(());
+        let created = Session::create_in(dir, stores, worker, plan, new, |_, _| None, follower).await;
+        let (session, (), _records) = created.map_err(|error| drive::stop(folder, &error))?;
+        for skipped in &session.left_out {
+            tracing::info!(path = skipped.path, "left out of the run");
+        }
+        Ok(())
+    }
+}
+
+/// A run of a fleet that this process follows.
+struct Followed<'a> {
+    connected: &'a ConnectedFleet,
+    log: &'a Arc<NatsLog>,
+    id: &'a event::RunId,
+}
+
+impl Followed<'_> {
+    /// Shows each record until the run ends or is paused, and returns all of them.
+    async fn follow(self, mut reporter: Reporter) -> Result<Vec<Record>, Stop> {
+        let listen = |kind| signal(kind).map_err(|error| Stop::io("listen for signals", &error));
+        let (mut interrupted, mut terminated) = (listen(SignalKind::interrupt())?, listen(SignalKind::terminate())?);
+        let (mut records, mut asked): (Vec<Record>, bool) = (Vec::new(), false);
+        let (began, mut is_told) = (tokio::time::Instant::now(), false);
+        loop {
+            let from = records.last().map_or(1, |last| last.seq + 1);
+            let page = self.log.read(self.id, from, PAGE_RECORDS).await.map_err(|error| unread(&error))?;
+            page.iter().for_each(|record| reporter.record(record));
+            records.extend(page);
+            if records.iter().rev().take(PAGE_RECORDS).any(|record| is_end(&record.event)) {
+                break;
+            }
+            let has_begun = records.iter().any(|record| record.event.stage_started().is_some());
+            if !has_begun && !is_told && began.elapsed() > NO_MACHINE_AFTER {
+                is_told = true;
+                terminal::say("no machine has taken the run in 10 seconds; start one: `glovebox work --nats URL`\n");
+            }
+            let by = tokio::select! {
+                () = tokio::time::sleep(LOOK_EVERY) => continue,
+                _ = interrupted.recv() => "signal INT",
+                _ = terminated.recv() => "signal TERM",
+            };
+            if asked {
+                let message = format!("run `{}` goes on without this process", visible::line(self.id.as_str()));
+                return Err(Stop::new(if by == "signal INT" { Exit::Interrupted } else { Exit::Terminated }, message));
+            }
+            asked = true;
+            let sent = self.connected.fleet.send(self.id, &Message::Stop { by: by.to_owned() }).await;
+            sent.map_err(|error| Stop::new(Exit::Transient, error.to_string()))?;
+        }
+        reporter.close();
+        Ok(records)
+    }
+}
+
+/// Returns true for the record after which no machine drives the run.
+fn is_end(event: &Event) -> bool {
+    matches!(event, Event::RunFinished(_) | Event::RunPaused(_))
+}
+
+pub(super) fn unread(error: &glovebox_journal::ports::PortError) -> Stop {
+    use glovebox_journal::ports::PortError;
+    let exit = match error {
+        PortError::Corrupt { .. } | PortError::Version { .. } => Exit::Mismatch,
+        PortError::Foreign { .. } => Exit::Policy,
+        _ => Exit::Transient,
+    };
+    let text = error.to_string();
+    match text.split_once("\nhelp: ") {
+        Some((message, help)) => Stop::new(exit, message).with_help(help),
+        None => Stop::new(exit, text),
+    }
+}

@@ -1,0 +1,391 @@
+//! A run on a machine that makes its attempts and does not drive it.
+//!
+//! Everything comes from the stores that the machines share: the journal, the settings, and the contents of files by digest.
+//! The project is on another machine, and nothing of it is read. An [`UnboundRun`] has the initial files of the run, for the
+//! binding of its plan on this machine. A [`MachineRun`] makes attempts with that plan. It follows the journal up to the claim
+//! of each attempt, so that the workspace has the state in which the attempt was claimed.
+//!
+//! The directory is only a copy. Build caches and files at ignored paths are not part of the record, so an attempt on another
+//! machine does not see them.
+
+use super::budget::budget;
+use super::packs::Contents;
+use super::restore;
+use super::workspace::{WorkspaceFollower, keep_replaced};
+use super::{RunDir, WORKSPACE_DIR, bench};
+use crate::assignment::{Assignment, AttemptResult};
+use crate::attempt::{AttemptError, Workbench, sweep};
+use crate::driver::{Follow, RunError};
+use crate::run_dir::BRANCHES_DIR;
+use glovebox_host::call::AttemptProgress;
+use glovebox_host::llm::Steering;
+use glovebox_jail::pulse::Pulse;
+use glovebox_journal::event::{AttemptId, BranchId, Record, RunId, RunStarted, StartedPlugin, StartedSettings};
+use glovebox_journal::ports::{BlobStore, RunLog};
+use glovebox_journal::rewind::{self, Fold as _};
+use glovebox_plan::prepare::executor::Executor;
+use glovebox_plan::prepare::shipped::{SettingFiles, ShippedComponent, ShippedComponents};
+use glovebox_record::Digest;
+use glovebox_state::evidence::Replay;
+use glovebox_workspace::project::Base;
+use glovebox_workspace::{cache, restore as workspace_restore, tree};
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+use std::io::{self, ErrorKind, Read};
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+use tokio::sync::Mutex;
+use tokio::sync::mpsc::Sender;
+
+/// The beginning of the names of plugins in the first record.
+pub(super) const PLUGINS: &str = "plugins.";
+/// The beginning of the names of policies in the first record.
+pub(super) const POLICIES: &str = "policies.";
+/// The folder of the contents of files in the directory of the run.
+const CONTENTS_DIR: &str = "contents";
+/// The folder of the settings in the directory of the run.
+const SETTINGS_DIR: &str = "settings";
+/// Maximum size of a setting or a component, in bytes.
+const SETTING_BYTES_MAX: u64 = 1 << 30;
+/// Number of records that are read at a time.
+const PAGE_RECORDS: usize = 256;
+
+/// Why a machine could not make an attempt. The attempt is not decided by it: another machine may make it.
+#[derive(Debug, thiserror::Error)]
+pub enum MachineError {
+    /// The stores or the files of this machine failed.
+    #[error(transparent)]
+    Run(#[from] RunError),
+    /// The run was not started for several machines.
+    #[error("run `{0}` was started for one machine")]
+    NotShared(RunId),
+    /// The plan that this machine binds is not the plan of the run.
+    #[error("the plan of this machine has the digest {found}, expected {expected}")]
+    OtherPlan {
+        /// The digest of the plan on this machine.
+        found: Digest,
+        /// The digest in the journal.
+        expected: Digest,
+    },
+    /// The run does not wait for the attempt any more.
+    #[error("the attempt {0} is not the one that the run waits for")]
+    Overtaken(AttemptId),
+    /// The attempt could not be executed because of an error of this machine.
+    #[error(transparent)]
+    Attempt(#[from] AttemptError),
+}
+
+/// An attempt that was claimed for a machine.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ClaimedTask {
+    /// The attempt.
+    pub attempt: AttemptId,
+    /// Its branch.
+    pub branch: BranchId,
+    /// Sequence number of the record with the claim.
+    pub token: u64,
+}
+
+/// What the machine knows of an attempt while it is made.
+#[derive(Debug, Clone, Default)]
+pub struct AttemptControl {
+    /// A flag that is set to ask the attempt to stop.
+    pub stop: Arc<AtomicBool>,
+    /// Messages for the agent of the attempt.
+    pub steering: Steering,
+    /// Counts what the host observes of the attempt.
+    pub pulse: Pulse,
+}
+
+/// A run whose initial files are on this machine, before its plan is bound here.
+pub struct UnboundRun<L, B> {
+    dir: RunDir,
+    journal: Arc<L>,
+    blobs: Arc<B>,
+    started: RunStarted,
+    base: Base,
+    contents: Contents,
+}
+
+impl<L: RunLog + 'static, B: BlobStore + 'static> UnboundRun<L, B> {
+    /// Reads the first record of a run, and copies its initial files to the workspace in `dir`. Files of an earlier process
+    /// in the directory are replaced.
+    ///
+    /// # Errors
+    ///
+    /// The run has not begun or was started for one machine, or a store or the disk fails.
+    pub async fn open(dir: RunDir, journal: Arc<L>, blobs: Arc<B>, run: &RunId) -> Result<Self, MachineError> {
+        let first = journal.read(run, 1, 1).await.map_err(RunError::from)?;
+        let started = first.first().and_then(|first| first.event.run_started()).ok_or(RunError::NotStarted)?.clone();
+        let (Some(_), Some(packs)) = (&started.settings, started.workspace.packs_digest) else {
+            return Err(MachineError::NotShared(run.clone()));
+        };
+        blocking(move || {
+            let folder = |name| dir.path.join(name);
+            // Nothing of it is in the journal, so nothing is known about it after the end of an earlier process.
+            for left in [BRANCHES_DIR, cache::FOLDER, SETTINGS_DIR] {
+                tree::remove_all(&folder(left)).map_err(disk)?;
+            }
+            sweep(&dir);
+            let contents = Contents::new(folder(CONTENTS_DIR)).map_err(disk)?;
+            let base = blobs.read_all(&started.workspace.base_digest, restore::BASE_BYTES_MAX)?;
+            let base: Base = serde_json::from_slice(&base).map_err(|error| RunError::Workspace(Box::new(error)))?;
+            contents.fetch(&base, &packs, &*blobs)?;
+            dir.dir.create_dir_all(WORKSPACE_DIR).map_err(disk)?;
+            restore_to(&dir, &base, &contents, &*blobs, &Replay::default())?;
+            Ok(Self { dir, journal, blobs, started, base, contents })
+        })
+        .await
+        .map_err(MachineError::from)
+    }
+
+    /// Returns the first record of the run.
+    pub fn started(&self) -> &RunStarted {
+        &self.started
+    }
+
+    /// Returns the path of the workspace, which has the initial files of the run.
+    pub fn workspace(&self) -> PathBuf {
+        self.dir.workspace()
+    }
+
+    /// Returns an empty folder for the settings of the run.
+    ///
+    /// # Errors
+    ///
+    /// The folder cannot be created.
+    pub fn settings_folder(&self) -> io::Result<PathBuf> {
+        self.dir.dir.create_dir_all(SETTINGS_DIR)?;
+        Ok(self.dir.path.join(SETTINGS_DIR))
+    }
+
+    /// Reads a blob of the run that is text.
+    ///
+    /// # Errors
+    ///
+    /// The blob is missing, is not text, or is longer than 1 GiB.
+    pub fn text(&self, digest: &Digest) -> Result<String, RunError> {
+        let bytes = self.blobs.read_all(digest, SETTING_BYTES_MAX)?;
+        String::from_utf8(bytes).map_err(|error| RunError::Workspace(Box::new(error)))
+    }
+
+    /// Reads the settings of the run. Blocks.
+    ///
+    /// # Errors
+    ///
+    /// A blob is missing or rotten.
+    pub fn settings(&self) -> Result<SettingFiles, RunError> {
+        let settings = self.started.settings.as_deref().ok_or(RunError::NotStarted)?;
+        let StartedSettings { config_digest, lock_digest, plugins, setting_files } = settings;
+        let read = |digest: &Digest| Ok::<_, RunError>(self.blobs.read_all(digest, SETTING_BYTES_MAX)?);
+        let component = |StartedPlugin { digest, signatures }: &StartedPlugin| {
+            let signatures = signatures.iter().map(read).collect::<Result<_, _>>()?;
+            Ok::<_, RunError>(ShippedComponent { bytes: read(digest)?.into(), signatures })
+        };
+        let mut components = ShippedComponents::default();
+        for (key, plugin) in plugins {
+            if let Some(name) = key.strip_prefix(PLUGINS) {
+                components.plugins.insert(name.to_owned(), component(plugin)?);
+            } else if let Some(name) = key.strip_prefix(POLICIES) {
+                components.policies.insert(name.to_owned(), component(plugin)?);
+            }
+        }
+        let files = setting_files.iter().map(|(path, digest)| Ok((path.clone(), read(digest)?)));
+        Ok(SettingFiles {
+            config: config_digest.as_ref().map(read).transpose()?,
+            lock: lock_digest.as_ref().map(read).transpose()?,
+            components,
+            files: files.collect::<Result<BTreeMap<_, _>, RunError>>()?,
+        })
+    }
+
+    /// Binds the run to its plan on this machine.
+    ///
+    /// # Errors
+    ///
+    /// The plan of `executor` is not the one of the run.
+    pub fn bind(self, executor: Executor, progress: Sender<AttemptProgress>) -> Result<MachineRun<L, B>, MachineError> {
+        let (found, expected) = (executor.plan.digest(), self.started.plan.digest);
+        if found != expected {
+            return Err(MachineError::OtherPlan { found, expected });
+        }
+        let Self { dir, journal, blobs, started, base, contents } = self;
+        let position = Position { replay: Replay::default(), next: 1 };
+        Ok(MachineRun {
+            run: started.run_id,
+            dir: Arc::new(dir),
+            journal,
+            blobs,
+            base,
+            contents,
+            executor,
+            progress,
+            position: Mutex::new(position),
+        })
+    }
+}
+
+/// A run on this machine, with its plan.
+pub struct MachineRun<L, B> {
+    run: RunId,
+    dir: Arc<RunDir>,
+    journal: Arc<L>,
+    blobs: Arc<B>,
+    base: Base,
+    contents: Contents,
+    executor: Executor,
+    progress: Sender<AttemptProgress>,
+    position: Mutex<Position>,
+}
+
+/// How far this machine has followed the journal.
+struct Position {
+    replay: Replay,
+    /// The number of the next record. The workspace has the changes of all earlier ones.
+    next: u64,
+}
+
+impl<L: RunLog, B: BlobStore + 'static> MachineRun<L, B> {
+    /// Returns what executes the stages of the run here.
+    pub fn executor(&self) -> &Executor {
+        &self.executor
+    }
+
+    /// Makes an attempt, and returns its result. Everything that the result names is stored for all machines.
+    ///
+    /// # Errors
+    ///
+    /// The run does not wait for the attempt, or this machine cannot make it.
+    pub async fn make(&self, task: &ClaimedTask, control: &AttemptControl) -> Result<AttemptResult, MachineError> {
+        let (assignment, bench) = self.assignment(task, control).await?;
+        let bench = Arc::new(bench);
+        let result = bench.execute(&assignment).await?;
+        let AttemptResult { finished, .. } = &result;
+        let workspace = self.dir.workspace();
+        keep_replaced(&workspace, &*self.blobs, finished.files.changes.iter().chain(finished.proposed()))
+            .map_err(RunError::from)?;
+        self.blobs.flush().await.map_err(RunError::from)?;
+        Ok(result)
+    }
+
+    /// Follows the journal to the claim of an attempt, and returns what it needs.
+    async fn assignment(
+        &self,
+        task: &ClaimedTask,
+        control: &AttemptControl,
+    ) -> Result<(Assignment, Workbench<B>), MachineError> {
+        let mut position = self.position.lock().await;
+        self.follow(&mut position, task.token).await?;
+        let state = &position.replay.state;
+        let overtaken = || MachineError::Overtaken(task.attempt.clone());
+        let run = Arc::clone(state.run.as_ref().ok_or(RunError::NotStarted)?);
+        let branch = state.branch(&task.branch);
+        let open =
+            branch.open().filter(|open| open.attempt_id.as_ref() == Some(&task.attempt)).ok_or_else(overtaken)?;
+        let attempt = open.attempt(&task.attempt);
+        state.steering(open).for_each(|message| control.steering.push(message));
+        let assignment = Assignment {
+            token: task.token,
+            granted: state.granted(&attempt.task.node),
+            attempt,
+            run,
+            branch: Arc::clone(branch),
+            stop: Arc::clone(&control.stop),
+            steering: control.steering.clone(),
+            pulse: control.pulse.clone(),
+        };
+        let bench = bench(&self.executor, &self.dir, &self.blobs, state, self.progress.clone())?;
+        let budget = Arc::new(budget(&self.executor.plan, state));
+        Ok((assignment, Workbench { budget, ..bench }))
+    }
+
+    /// Reads the journal at least up to a record, and applies its changes to the workspace.
+    async fn follow(&self, position: &mut Position, until: u64) -> Result<(), RunError> {
+        while position.next <= until {
+            let page = self.journal.read(&self.run, position.next, PAGE_RECORDS).await?;
+            let Some(last) = page.last() else { return Ok(()) };
+            let next = last.seq + 1;
+            let is_first = position.next == 1;
+            // After a resume, the workspace may be that of an earlier visit.
+            if is_first || page.iter().any(|record| record.event.run_resumed().is_some()) {
+                self.begin_again(position, next).await?;
+                continue;
+            }
+            self.apply(position, &page)?;
+            position.next = next;
+        }
+        Ok(())
+    }
+
+    fn apply(&self, position: &mut Position, page: &[Record]) -> Result<(), RunError> {
+        let mut follower = WorkspaceFollower {
+            dir: &self.dir,
+            blobs: &*self.blobs,
+            next: &mut (),
+            is_stopped: false,
+            has_workspace: true,
+        };
+        for record in page {
+            position.replay.apply(record);
+            follower.record(record, &position.replay);
+            follower.appended(std::slice::from_ref(record)).map_err(RunError::Project)?;
+        }
+        Ok(())
+    }
+
+    /// Reads all records before number `next`, and restores the workspace to the state after them.
+    async fn begin_again(&self, position: &mut Position, next: u64) -> Result<(), RunError> {
+        let mut records: Vec<Record> = Vec::new();
+        while records.last().is_none_or(|last| last.seq + 1 < next) {
+            let from = records.last().map_or(1, |last| last.seq + 1);
+            let page = self.journal.read(&self.run, from, PAGE_RECORDS).await?;
+            if page.is_empty() {
+                return Err(RunError::NotStarted);
+            }
+            records.extend(page);
+        }
+        records.retain(|record| record.seq < next);
+        let replay = rewind::after(rewind::before(&records, next - 1));
+        tree::remove_all(&self.dir.path.join(BRANCHES_DIR)).map_err(disk)?;
+        tree::remove_all(&self.dir.path.join(cache::FOLDER)).map_err(disk)?;
+        restore_to(&self.dir, &self.base, &self.contents, &*self.blobs, &replay)?;
+        *position = Position { replay, next };
+        Ok(())
+    }
+}
+
+/// Restores the workspace to a state of the run.
+fn restore_to(
+    dir: &RunDir,
+    base: &Base,
+    contents: &Contents,
+    blobs: &impl BlobStore,
+    replay: &Replay,
+) -> Result<(), RunError> {
+    let open = |digest: &Digest| -> io::Result<Box<dyn Read + Send>> {
+        match contents.open(digest) {
+            Err(error) if error.kind() == ErrorKind::NotFound => blobs.open_unverified(digest),
+            found => Ok(Box::new(found?)),
+        }
+    };
+    let changes = replay.state.main().changes.values();
+    workspace_restore::restore(&dir.workspace(), base, changes, &open)
+        .map(drop)
+        .map_err(|error| RunError::Workspace(Box::new(error)))
+}
+
+/// Runs blocking work on a thread of its own.
+async fn blocking<T: Send + 'static>(
+    work: impl FnOnce() -> Result<T, RunError> + Send + 'static,
+) -> Result<T, RunError> {
+    match tokio::task::spawn_blocking(work).await {
+        Ok(done) => done,
+        Err(panic) => Err(RunError::Workspace(Box::new(panic))),
+    }
+}
+
+fn disk(error: io::Error) -> RunError {
+    RunError::Workspace(Box::new(error))
+}

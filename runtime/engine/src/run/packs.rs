@@ -1,0 +1,197 @@
+//! The contents of a run's initial files, in packs, for machines that do not have the project.
+//!
+//! A pack is a blob with the contents of several files, one after the other, so that a small file costs no request of its own.
+//! The list of packs names the files of each pack by digest, in order. Their lengths are in the list of the initial files. A
+//! machine unpacks into a folder of its own and hashes each file: a pack that is not what the list says is refused.
+
+use super::restore::BASE_BYTES_MAX;
+use crate::driver::RunError;
+use glovebox_journal::ports::{BlobStore, PortError};
+use glovebox_record::Digest;
+use glovebox_workspace::apply::open_before;
+use glovebox_workspace::project::Base;
+use serde::{Deserialize, Serialize};
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs::File;
+use std::io::{self, ErrorKind, Read, Write};
+use std::path::{Path, PathBuf};
+
+/// The version of the list of packs.
+const VERSION: u32 = 1;
+/// Maximum size of a pack of several files, in bytes. A larger file is a pack of its own.
+const PACK_BYTES_MAX: u64 = 8 << 20;
+
+/// The list of packs.
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct PackList {
+    version: u32,
+    packs: Vec<Pack>,
+}
+
+/// A blob with the contents of files.
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Pack {
+    digest: Digest,
+    /// The digests of the files, in the order of their contents.
+    files: Vec<Digest>,
+}
+
+/// Stores the contents of the initial files, and returns the digest of the list of packs. `workspace` has exactly the files of
+/// `base`. Blocks.
+pub(super) fn store(workspace: &Path, base: &Base, blobs: &impl BlobStore) -> Result<Digest, RunError> {
+    let (mut packs, mut known) = (Vec::new(), BTreeSet::new());
+    let (mut bytes, mut files) = (Vec::new(), Vec::new());
+    for (path, fact) in &base.files {
+        if !known.insert(fact.digest) {
+            continue;
+        }
+        let mut file = open_before(workspace, path).map_err(|error| RunError::Workspace(Box::new(error)))?;
+        if fact.bytes > PACK_BYTES_MAX {
+            let digest = blobs.put(&mut file)?;
+            expect(digest, fact.digest, path)?;
+            packs.push(Pack { digest, files: vec![fact.digest] });
+            continue;
+        }
+        if bytes.len() as u64 + fact.bytes > PACK_BYTES_MAX {
+            packs.push(Pack { digest: blobs.put_bytes(&bytes)?, files: std::mem::take(&mut files) });
+            bytes.clear();
+        }
+        let start = bytes.len();
+        file.take(fact.bytes + 1).read_to_end(&mut bytes).map_err(|error| RunError::Workspace(Box::new(error)))?;
+        expect(Digest::hash(&bytes[start..]), fact.digest, path)?;
+        files.push(fact.digest);
+    }
+    if !files.is_empty() {
+        packs.push(Pack { digest: blobs.put_bytes(&bytes)?, files });
+    }
+    let list = serde_json::to_vec(&PackList { version: VERSION, packs });
+    Ok(blobs.put_bytes(&list.map_err(|error| RunError::Project(Box::new(error)))?)?)
+}
+
+fn expect(found: Digest, expected: Digest, path: &str) -> Result<(), RunError> {
+    match found == expected {
+        true => Ok(()),
+        false => Err(RunError::Workspace(format!("`{path}` was changed while it was stored").into())),
+    }
+}
+
+/// The contents of files on this machine, by digest.
+pub(super) struct Contents {
+    folder: PathBuf,
+}
+
+impl Contents {
+    /// Opens a folder of contents, and creates it if it does not exist.
+    pub(super) fn new(folder: PathBuf) -> io::Result<Self> {
+        std::fs::create_dir_all(&folder)?;
+        Ok(Self { folder })
+    }
+
+    /// Opens the content with a digest.
+    pub(super) fn open(&self, digest: &Digest) -> io::Result<File> {
+        File::open(self.folder.join(digest.hex()))
+    }
+
+    fn has(&self, digest: &Digest) -> bool {
+        self.folder.join(digest.hex()).symlink_metadata().is_ok()
+    }
+
+    /// Copies the contents of the initial files to this machine, from packs that have at least one that is missing here. Blocks.
+    pub(super) fn fetch(&self, base: &Base, list: &Digest, blobs: &impl BlobStore) -> Result<(), RunError> {
+        let lengths: BTreeMap<Digest, u64> = base.files.values().map(|fact| (fact.digest, fact.bytes)).collect();
+        let read = blobs.read_all(list, BASE_BYTES_MAX)?;
+        let PackList { version, packs } =
+            serde_json::from_slice(&read).map_err(|error| corrupt(list, &error.to_string()))?;
+        if version != VERSION {
+            return Err(corrupt(list, &format!("version {version}, expected {VERSION}")).into());
+        }
+        for Pack { digest, files } in packs {
+            if files.iter().all(|file| self.has(file)) {
+                continue;
+            }
+            let mut pack = blobs.open(&digest)?;
+            for file in files {
+                let length = lengths.get(&file).ok_or_else(|| corrupt(list, "a file that the run does not have"))?;
+                self.unpack(&mut pack, &file, *length).map_err(|error| match error.kind() {
+                    ErrorKind::InvalidData => corrupt(&digest, &error.to_string()).into(),
+                    _ => RunError::Workspace(Box::new(error)),
+                })?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Writes the next content of a pack to its file.
+    fn unpack(&self, pack: &mut dyn Read, digest: &Digest, length: u64) -> io::Result<()> {
+        let mut file = tempfile::NamedTempFile::new_in(&self.folder)?;
+        let (mut hasher, mut left) = (blake3::Hasher::new(), length);
+        let mut buffer = vec![0; 64 << 10];
+        while left > 0 {
+            let size = buffer.len().min(usize::try_from(left).unwrap_or(usize::MAX));
+            let read = pack.read(&mut buffer[..size])?;
+            if read == 0 {
+                return Err(io::Error::new(ErrorKind::InvalidData, "it is shorter than its files"));
+            }
+            hasher.update(&buffer[..read]);
+            file.write_all(&buffer[..read])?;
+            left -= read as u64;
+        }
+        if Digest::from(hasher.finalize()) != *digest {
+            return Err(io::Error::new(ErrorKind::InvalidData, format!("the file {digest} has another content")));
+        }
+        file.persist(self.folder.join(digest.hex())).map(drop).map_err(|error| error.error)
+    }
+}
+
+fn corrupt(digest: &Digest, found: &str) -> PortError {
+    PortError::Corrupt { what: format!("blob {digest}"), found: found.to_owned() }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use glovebox_journal::memory::MemoryBlobs;
+    use glovebox_workspace::project::{Include, copy};
+
+    #[test]
+    fn files_of_all_sizes_are_packed_and_unpacked_and_a_wrong_pack_is_refused() {
+        let folder = tempfile::tempdir().unwrap();
+        let (project, workspace) = (folder.path().join("project"), folder.path().join("workspace"));
+        std::fs::create_dir_all(project.join("src")).unwrap();
+        let large = usize::try_from(PACK_BYTES_MAX).unwrap() + 1;
+        for (path, content) in [
+            ("a", b"same".to_vec()),
+            ("src/b", b"same".to_vec()),
+            ("empty", Vec::new()),
+            ("half", vec![1; large / 2]),
+            ("other-half", vec![2; large / 2]),
+            ("large", vec![3; large]),
+        ] {
+            std::fs::write(project.join(path), content).unwrap();
+        }
+        let base = copy(&project, &workspace, &Include::default()).unwrap();
+        let blobs = MemoryBlobs::default();
+        let list = store(&workspace, &base, &blobs).unwrap();
+        let contents = Contents::new(folder.path().join("contents")).unwrap();
+        contents.fetch(&base, &list, &blobs).unwrap();
+        for (path, fact) in &base.files {
+            let mut bytes = Vec::new();
+            contents.open(&fact.digest).unwrap().read_to_end(&mut bytes).unwrap();
+            assert!(bytes == std::fs::read(project.join(path)).unwrap(), "{path}");
+        }
+        let wrong = PackList {
+            version: VERSION,
+            packs: vec![Pack { digest: blobs.put_bytes(b"emas").unwrap(), files: vec![base.files["a"].digest] }],
+        };
+        let wrong = blobs.put_bytes(&serde_json::to_vec(&wrong).unwrap()).unwrap();
+        let empty = Contents::new(folder.path().join("empty")).unwrap();
+        let error = empty.fetch(&base, &wrong, &blobs).unwrap_err().to_string();
+        assert!(error.contains("has another content"), "{error}");
+        std::fs::write(workspace.join("a"), "changed").unwrap();
+        let error = store(&workspace, &base, &blobs).unwrap_err();
+        let cause = std::error::Error::source(&error).unwrap().to_string();
+        assert_eq!(cause, "`a` was changed while it was stored");
+    }
+}

@@ -1,0 +1,239 @@
+//! Drives runs of a fleet: takes the lease of a run that needs a driver, takes the run over, and gives its attempts to machines.
+//!
+//! Whoever pulls the pointer to a run has its lease. The lease is extended while the run is driven. When its holder dies, the
+//! pointer is delivered to another process, which takes the run over and adopts the attempts in progress. A run that only
+//! waits, for a person or for a time, has no driver: its pointer is delivered again when the time has come, or when a message
+//! to the run is sent.
+
+use crate::blobs::ObjectBlobs;
+use crate::consumer::{Consumer, LEASE, Leased};
+use crate::executors::{FleetExecutors, Machines, StagesByRole};
+use crate::fleet::{Fleet, FleetError};
+use crate::jetstream::{JetStream, RequestError};
+use crate::log::NatsLog;
+use crate::machine::RunHere;
+use crate::mail::NatsMail;
+use crate::wire::Pointer;
+use glovebox_engine::driver::{Fault, RunError};
+use glovebox_engine::inbox::{Attendance, Inbox};
+use glovebox_engine::run::{DriveLimits, ResumeTerms, RunDir, Session};
+use glovebox_engine::signals::LocalSignals;
+use glovebox_engine::stores::{OpenStores, Stores};
+use glovebox_journal::event::{NodeId, RunId};
+use glovebox_journal::ports::{Leases, PortError};
+use glovebox_state::run_state::RunState;
+use jiff::Timestamp;
+use std::collections::{BTreeSet, HashMap};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+use tokio::time::{Instant, sleep};
+
+/// Time between two extensions of a lease.
+const EXTEND: Duration = Duration::from_secs(10);
+/// Time without a confirmed extension after which the lease counts as lost.
+const LOST_AFTER: Duration = Duration::from_secs(20);
+/// Delay before a run is driven again that could not continue because of an error, for the first time and at most.
+const AFTER_ERROR: [Duration; 2] = [Duration::from_secs(2), Duration::from_secs(60)];
+/// The longest delay of a run that waits for a time.
+const WAIT_MAX: Duration = Duration::from_secs(3600);
+
+/// The stores of a fleet.
+pub struct FleetStores;
+
+impl Stores for FleetStores {
+    type Log = Arc<NatsLog>;
+    type Blobs = ObjectBlobs;
+    type Lease = DriveQueue;
+    type Mail = NatsMail;
+}
+
+/// The runs that need a driver. Clones share the leases.
+#[derive(Clone)]
+pub struct DriveQueue {
+    jetstream: JetStream,
+    runs: Consumer,
+    pulled: Arc<Mutex<HashMap<RunId, Leased>>>,
+}
+
+/// A run that this process may drive.
+pub struct DriveTurn {
+    /// The run.
+    pub run: RunId,
+    resumes: bool,
+    leased: Leased,
+}
+
+/// How the turn of a driver ended.
+#[derive(Debug, PartialEq, Eq)]
+pub enum TurnEnd {
+    /// The run has ended, or waits for a message.
+    Done,
+    /// The run waits for a time, or could not continue, and is driven again after this time.
+    Again(Duration),
+}
+
+impl DriveQueue {
+    /// Opens the queue of a fleet.
+    ///
+    /// # Errors
+    ///
+    /// The stream does not exist, or no server answers.
+    pub async fn open(fleet: &Fleet) -> Result<Self, FleetError> {
+        let jetstream = fleet.jetstream.clone();
+        let runs = jetstream.consumer("drivers", &jetstream.name.drives()).await;
+        Ok(Self { runs: runs.map_err(|error| fleet.failed(error))?, jetstream, pulled: Arc::default() })
+    }
+
+    /// Takes the lease of the next run. `None` if there was none for some seconds.
+    pub async fn next(&self) -> Option<DriveTurn> {
+        let leased = match self.jetstream.pull(&self.runs).await {
+            Ok(leased) => leased?,
+            Err(RequestError::NoAnswer(_)) => return None,
+            Err(error) => {
+                tracing::warn!(%error, "no run could be taken from the queue");
+                sleep(AFTER_ERROR[0]).await;
+                return None;
+            }
+        };
+        match serde_json::from_slice(&leased.payload) {
+            Ok(Pointer { run, resumes, .. }) => Some(DriveTurn { run, resumes, leased }),
+            Err(error) => {
+                tracing::warn!(%error, "a pointer of another form was removed from the queue");
+                let _again = self.jetstream.done(&leased).await;
+                None
+            }
+        }
+    }
+
+    /// Ends a turn.
+    pub async fn end(&self, turn: &DriveTurn, end: &TurnEnd) {
+        let ended = match end {
+            TurnEnd::Done => self.jetstream.done(&turn.leased).await,
+            TurnEnd::Again(delay) => self.jetstream.give_back(&turn.leased, *delay).await,
+        };
+        if let Err(error) = ended {
+            tracing::debug!(run = %turn.run, %error, "the pointer to a run will be delivered again");
+        }
+    }
+
+    /// Returns the delay after an error of a turn.
+    pub fn after_error(turn: &DriveTurn) -> TurnEnd {
+        let times = u32::try_from(turn.leased.deliveries.saturating_sub(1)).unwrap_or(u32::MAX);
+        TurnEnd::Again(AFTER_ERROR[0].saturating_mul(2_u32.saturating_pow(times)).min(AFTER_ERROR[1]))
+    }
+}
+
+impl Leases for DriveQueue {
+    /// `None` for a process that only starts a run.
+    type Held = Option<Leased>;
+
+    async fn take(&self, run: &RunId) -> Result<Option<Leased>, PortError> {
+        let pulled = self.pulled.lock().unwrap_or_else(PoisonError::into_inner).remove(run);
+        match pulled {
+            Some(leased) => Ok(Some(leased)),
+            None => Err(PortError::Unavailable(format!("another process may drive run `{run}`"))),
+        }
+    }
+
+    async fn keep(&self, held: &Option<Leased>) -> PortError {
+        let Some(held) = held else { return std::future::pending().await };
+        let mut extended = Instant::now();
+        loop {
+            match self.jetstream.extend(held).await {
+                Ok(()) => extended = Instant::now(),
+                Err(error) if extended.elapsed() > LOST_AFTER => {
+                    let reason = format!("the lease of the run could not be extended for {LEASE:?}: {error}");
+                    return PortError::Unavailable(reason);
+                }
+                Err(_) => {}
+            }
+            sleep(EXTEND).await;
+        }
+    }
+}
+
+/// Drives runs for a fleet.
+pub struct Drivers {
+    /// The connection.
+    pub fleet: Fleet,
+    /// The journals.
+    pub log: Arc<NatsLog>,
+    /// The blobs.
+    pub blobs: ObjectBlobs,
+    /// The queue of runs.
+    pub queue: DriveQueue,
+}
+
+impl Drivers {
+    /// Drives a run until it ends or only waits. `here` has its plan; `dir` is its directory on this machine, in which nothing
+    /// is written.
+    ///
+    /// # Errors
+    ///
+    /// The run could not continue. Another driver may continue it.
+    pub async fn drive(&self, turn: &DriveTurn, here: &RunHere, dir: RunDir) -> Result<TurnEnd, Fault> {
+        let executor = here.executor();
+        let run = &turn.run;
+        self.queue.pulled.lock().unwrap_or_else(PoisonError::into_inner).insert(run.clone(), turn.leased.clone());
+        let held = self.queue.take(run).await?;
+        let mail = NatsMail::open(&self.fleet, run).await?;
+        let (journal, blobs, lease) = (Arc::clone(&self.log), Arc::new(self.blobs.clone()), self.queue.clone());
+        let stores = OpenStores::<FleetStores> { journal, blobs, mail, lease, held };
+        let session = Session::read_from(dir, stores, run, executor.worker.clone(), &mut ()).await?;
+        let mut session = session.without_workspace();
+        let pipeline = &executor.plan.pipeline;
+        let is_paused = session.state().paused;
+        if session.verdict().is_some() && !turn.resumes {
+            return Ok(TurnEnd::Done);
+        }
+        let mut mail = session.take_mail();
+        if turn.resumes
+            && let Some(mail) = &mut mail
+        {
+            mail.forget_requests().await;
+        }
+        let begun = match turn.resumes || is_paused {
+            true => session.resume(pipeline, ResumeTerms::default(), None, &mut ()).await,
+            false => session.take_over(pipeline, &mut ()).await,
+        };
+        match begun {
+            Ok(_) => {}
+            Err(RunError::Ended { .. } | RunError::TakenOver { .. }) => return Ok(TurnEnd::Done),
+            Err(error) => return Err(error.into()),
+        }
+        // A join without a component of its own merges branches: it judges nothing.
+        let judges = |stage: &NodeId| executor.plan.binding(stage).is_some_and(|binding| binding.is_verifier());
+        let stages = pipeline.stages().map(|stage| stage.id.clone());
+        let (verify, build): (BTreeSet<NodeId>, BTreeSet<NodeId>) = stages.partition(judges);
+        let by_role = StagesByRole { build: Arc::new(build), verify: Arc::new(verify) };
+        let (blobs, plan) = (self.blobs.clone(), executor.plan.digest());
+        let executors = FleetExecutors::new(&self.fleet, blobs, run.clone(), plan, by_role).await?;
+        let limits = DriveLimits { inbox: Inbox::new(Attendance::default(), mail), disk: None, liveness: None };
+        let driven =
+            session.drive_on(&executor.plan, &LocalSignals::new(), limits, &mut (), &Machines(&executors)).await;
+        match driven {
+            Ok(()) => Ok(waits_until(session.state())),
+            Err(RunError::TakenOver { machine }) => {
+                tracing::info!(%run, machine, "another driver has the run");
+                Ok(TurnEnd::Done)
+            }
+            Err(error) => Err(error.into()),
+        }
+    }
+}
+
+/// Returns when a run that is not driven must be driven again.
+fn waits_until(state: &RunState) -> TurnEnd {
+    if state.verdict.is_some() {
+        return TurnEnd::Done;
+    }
+    let questions = state.questions().filter_map(|open| open.asked.due_at);
+    let quotas = state.waiting_for_quota().map(|(_, wait)| wait.resume_at);
+    match questions.chain(quotas).min() {
+        Some(due) => {
+            let left = Duration::try_from(due.duration_since(Timestamp::now())).unwrap_or_default();
+            TurnEnd::Again(left.min(WAIT_MAX))
+        }
+        None => TurnEnd::Done,
+    }
+}

@@ -1,0 +1,499 @@
+//! The machines of a fleet, as the driver of a run sees them.
+//!
+//! The driver waits for a machine that asks for a task, claims the attempt for it, and waits for the result in the stream. A
+//! machine that is silent for [`LEASE`] has lost its attempt, which is then made again by whoever asks for it. The attempts
+//! outlive the driver: another one adopts them, and finds the results of those that have ended meanwhile.
+
+use crate::blobs::ObjectBlobs;
+use crate::consumer::LEASE;
+use crate::fleet::Fleet;
+use crate::frame::EVENTS_BYTES_MAX;
+use crate::jetstream::{JetStream, Publish};
+use crate::roster::Place;
+use crate::statement::{Admission, Role};
+use crate::wire::{Answer, Ask, Made, MadeMessage, Order, PROTOCOL, Pointer, Question};
+use futures_util::StreamExt as _;
+use glovebox_engine::assignment::{Assignment, AttemptResult};
+use glovebox_engine::driver::{Executors, Fault, MadeAttempt, Seat};
+use glovebox_engine::run::ClaimedTask;
+use glovebox_host::llm::Steering;
+use glovebox_jail::pulse::Pulse;
+use glovebox_journal::event::{AttemptId, Digest, MachineId, NodeId, RunId, Task};
+use glovebox_journal::ports::{BlobStore as _, Delivery, PortError};
+use glovebox_signing::envelope::PayloadType;
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+use tokio::sync::{Notify, oneshot};
+use tokio::task::AbortHandle;
+use tokio::time::{Instant, sleep, timeout};
+
+/// Time after which a task that no machine asks for is pointed to again, for the first time and later. The pointer that came
+/// with the record may be in the hands of a machine that died.
+const OFFER_AGAIN: [Duration; 2] = [Duration::from_secs(2), Duration::from_secs(15)];
+/// Maximum number of machines that wait for a task for which the driver has not asked yet.
+const EARLY_MAX: usize = 64;
+/// The roles of which a machine needs one to make attempts.
+const MAKERS: &[Role] = &[Role::Build, Role::Verify];
+/// Time between two looks at a machine that may be silent.
+const LOOK: Duration = Duration::from_secs(1);
+
+/// The machines that make the attempts of one run.
+pub struct FleetExecutors {
+    desk: Arc<Desk>,
+    fleet: Fleet,
+    jetstream: JetStream,
+    blobs: ObjectBlobs,
+    run: RunId,
+    answering: AbortHandle,
+}
+
+impl Drop for FleetExecutors {
+    fn drop(&mut self) {
+        self.answering.abort();
+    }
+}
+
+/// The tasks for which machines are wanted, and the attempts in progress.
+struct Desk {
+    plan: Digest,
+    /// The stages of each role. A machine that is admitted to one of them makes only its stages.
+    by_role: StagesByRole,
+    /// When this driver began to answer.
+    since: Instant,
+    tasks: Mutex<Tasks>,
+    changed: Notify,
+}
+
+#[derive(Default)]
+struct Tasks {
+    wanted: HashMap<Task, oneshot::Sender<Caller>>,
+    /// Machines that asked for a task just before the driver did.
+    early: HashMap<Task, Caller>,
+    running: BTreeMap<AttemptId, Running>,
+    /// The next order of the machine that made an attempt, for a question that comes twice.
+    next: BTreeMap<AttemptId, AttemptId>,
+    /// The tasks whose attempts were lost.
+    lost: BTreeSet<Task>,
+}
+
+/// An attempt in progress.
+struct Running {
+    task: Task,
+    /// `None` until the machine of an adopted attempt was heard.
+    machine: Option<MachineId>,
+    order: Order,
+    stop: Arc<AtomicBool>,
+    steering: Steering,
+    pulse: Pulse,
+    heard: Instant,
+    /// The machine that waits for the next attempt, because the result is in the stream.
+    made: Option<Caller>,
+    /// True if the machine gave the attempt back.
+    is_given_back: bool,
+}
+
+/// The stages of a plan by the role that a machine needs to make them.
+#[derive(Debug, Clone, Default)]
+pub struct StagesByRole {
+    /// The stages that build.
+    pub build: Arc<BTreeSet<NodeId>>,
+    /// The stages that judge.
+    pub verify: Arc<BTreeSet<NodeId>>,
+}
+
+impl StagesByRole {
+    /// Returns the stages that a machine may make. `None` if it may make all.
+    fn of(&self, admission: &Admission) -> Option<Arc<BTreeSet<NodeId>>> {
+        match (admission.has_any(&[Role::Build]), admission.has_any(&[Role::Verify])) {
+            (true, true) => None,
+            (true, false) => Some(Arc::clone(&self.build)),
+            (false, true) => Some(Arc::clone(&self.verify)),
+            (false, false) => Some(Arc::default()),
+        }
+    }
+}
+
+/// A machine that waits for an answer.
+struct Caller {
+    machine: MachineId,
+    /// The stages that it may make. `None` for all.
+    stages: Option<Arc<BTreeSet<NodeId>>>,
+    answers: Answers,
+}
+
+/// The subject of one answer.
+struct Answers {
+    client: async_nats::Client,
+    /// `None` after the answer.
+    subject: Option<async_nats::Subject>,
+    /// The answer if this is dropped.
+    otherwise: Answer,
+}
+
+impl Answers {
+    /// Sets the answer if this is dropped.
+    fn or(mut self, otherwise: Answer) -> Self {
+        self.otherwise = otherwise;
+        self
+    }
+
+    fn send(mut self, answer: &Answer) {
+        self.send_to(answer);
+    }
+
+    fn send_to(&mut self, answer: &Answer) {
+        let Some(subject) = self.subject.take() else { return };
+        let Ok(text) = serde_json::to_vec(answer) else { return };
+        let client = self.client.clone();
+        // An answer that is lost is asked for again.
+        tokio::spawn(async move { client.publish(subject, text.into()).await });
+    }
+}
+
+impl Drop for Answers {
+    fn drop(&mut self) {
+        let otherwise = self.otherwise.clone();
+        self.send_to(&otherwise);
+    }
+}
+
+impl FleetExecutors {
+    /// Begins to answer the machines that ask about a run. `plan` is the digest of the run's plan.
+    ///
+    /// # Errors
+    ///
+    /// No server answers.
+    pub async fn new(
+        fleet: &Fleet,
+        blobs: ObjectBlobs,
+        run: RunId,
+        plan: Digest,
+        by_role: StagesByRole,
+    ) -> Result<Self, Fault> {
+        let jetstream = fleet.jetstream.clone();
+        let mut questions = fleet.client.subscribe(jetstream.name.questions(&run)).await?;
+        let (tasks, changed) = (Mutex::default(), Notify::new());
+        let desk = Arc::new(Desk { plan, by_role, since: Instant::now(), tasks, changed });
+        let (asked, answering, about) = (fleet.clone(), Arc::clone(&desk), run.clone());
+        let answering = tokio::spawn(async move {
+            while let Some(message) = questions.next().await {
+                let (subject, otherwise) = (message.reply, Answer::NotNeeded);
+                let answers = Answers { client: asked.client.clone(), subject, otherwise };
+                match question(&asked, &about, &message.payload).await {
+                    Ok((question, admission)) => answering.answer(question, &admission, answers),
+                    Err(reason) => answers.send(&Answer::Refused { reason }),
+                }
+            }
+        });
+        Ok(Self { desk, fleet: fleet.clone(), jetstream, blobs, run, answering: answering.abort_handle() })
+    }
+
+    /// Points to a task again.
+    async fn offer(&self, delivery: &Delivery) {
+        let pointer = Pointer::new(&self.run, delivery.ready_seq, Some(delivery.task.clone()));
+        let subject = self.jetstream.name.stage(&self.run, &delivery.task);
+        let message = Publish { subject, payload: pointer.payload() };
+        if let Err(error) = self.jetstream.append(&[message], None, "").await {
+            tracing::debug!(%error, "a task could not be offered again");
+        }
+    }
+
+    /// Reads the result of an attempt. `None` if there is none.
+    async fn result(&self, attempt: &AttemptId, token: u64) -> Result<Option<(MachineId, AttemptResult)>, Fault> {
+        let subject = self.jetstream.name.result(&self.run, attempt);
+        let Some(message) = self.jetstream.last(&subject).await? else { return Ok(None) };
+        let at = Place::new(message.seq, message.time);
+        let signed = match self.fleet.open(PayloadType::FLEET_RESULT, &message.payload, at, MAKERS, token).await {
+            Ok(signed) => signed,
+            Err(error @ (PortError::Corrupt { .. } | PortError::Foreign { .. })) => {
+                return Ok(self.dropped(attempt, &error.to_string()));
+            }
+            Err(error) => return Err(error.into()),
+        };
+        let made = match serde_json::from_slice(&signed.payload) {
+            Ok(MadeMessage::Made(made)) => Ok(*made),
+            Ok(MadeMessage::Blob(digest)) => {
+                let blobs = self.blobs.clone();
+                let read = tokio::task::spawn_blocking(move || blobs.read_all(&digest, EVENTS_BYTES_MAX)).await?;
+                read.map_err(|error| error.to_string())
+                    .and_then(|bytes| serde_json::from_slice::<Made>(&bytes).map_err(|error| error.to_string()))
+            }
+            Err(error) => Err(error.to_string()),
+        };
+        match made {
+            Ok(made) if made.machine.as_str() != signed.admission.name.as_str() => {
+                Ok(self.dropped(attempt, "its signer has another name"))
+            }
+            Ok(made) if made.token == token && made.finished.attempt.id == *attempt => {
+                let Made { machine, mut finished, ingested, .. } = made;
+                finished.machine = Some(machine.clone());
+                Ok(Some((machine, AttemptResult { ingested, finished })))
+            }
+            Ok(_) => Ok(self.dropped(attempt, "it is the result of another attempt")),
+            Err(reason) => Ok(self.dropped(attempt, &reason)),
+        }
+    }
+
+    fn dropped<T>(&self, attempt: &AttemptId, reason: &str) -> Option<T> {
+        tracing::warn!(%attempt, reason, "a result was dropped");
+        None
+    }
+
+    /// Waits for the result of an attempt. `None` if its machine was lost.
+    async fn wait(&self, id: &AttemptId, token: u64) -> Result<Option<MadeAttempt<FleetSeat>>, Fault> {
+        let _running = RunningGuard { desk: &self.desk, id };
+        loop {
+            let changed = self.desk.changed.notified();
+            let (made, is_silent) = {
+                let mut tasks = self.desk.lock();
+                match tasks.running.get_mut(id) {
+                    Some(running) => (running.made.take(), running.is_given_back || running.heard.elapsed() > LEASE),
+                    None => (None, true),
+                }
+            };
+            if made.is_some() || is_silent {
+                let seat =
+                    made.map(|caller| FleetSeat { caller, after: Some(id.clone()), desk: Arc::clone(&self.desk) });
+                if let Some((_, result)) = self.result(id, token).await? {
+                    return Ok(Some(MadeAttempt { result, seat }));
+                }
+                let mut tasks = self.desk.lock();
+                if is_silent && let Some(running) = tasks.running.remove(id) {
+                    tracing::warn!(attempt = %id, machine = ?running.machine, "an attempt was lost");
+                    tasks.lost.insert(running.task);
+                }
+                if is_silent {
+                    return Ok(None);
+                }
+            }
+            let _quiet = timeout(LOOK, changed).await;
+        }
+    }
+}
+
+/// Opens a question about a run: that of a machine which may make attempts, in its own name.
+async fn question(fleet: &Fleet, run: &RunId, message: &[u8]) -> Result<(Question, Admission), String> {
+    let signed = fleet.open(PayloadType::FLEET_QUESTION, message, Place::now(), MAKERS, 0).await;
+    let signed = signed.map_err(|error| match error {
+        PortError::Foreign { .. } => "the machine is not admitted to make attempts".to_owned(),
+        error => error.to_string(),
+    })?;
+    let question: Question =
+        serde_json::from_slice(&signed.payload).map_err(|error| format!("a question of another form: {error}"))?;
+    match question.run == *run && question.machine.as_str() == signed.admission.name.as_str() {
+        true => Ok((question, signed.admission)),
+        false => Err("the question is one about another run, or in the name of another machine".to_owned()),
+    }
+}
+
+/// Forgets an attempt when nobody waits for it any more.
+struct RunningGuard<'a> {
+    desk: &'a Desk,
+    id: &'a AttemptId,
+}
+
+impl Drop for RunningGuard<'_> {
+    fn drop(&mut self) {
+        self.desk.lock().running.remove(self.id);
+    }
+}
+
+impl Desk {
+    fn lock(&self) -> MutexGuard<'_, Tasks> {
+        self.tasks.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Answers a machine, now or when the driver has decided.
+    fn answer(&self, question: Question, admission: &Admission, answers: Answers) {
+        let Question { protocol, machine, ask, .. } = question;
+        if protocol != PROTOCOL {
+            let reason =
+                format!("the machine speaks version {protocol} of the protocol, and the driver version {PROTOCOL}");
+            return answers.send(&Answer::Refused { reason });
+        }
+        let stages = self.by_role.of(admission);
+        let mut tasks = self.lock();
+        match ask {
+            Ask::Claim { task, .. } if stages.as_ref().is_some_and(|stages| !stages.contains(&task.stage())) => {
+                let reason = format!("`{machine}` is not admitted to make the stage `{}`", task.stage());
+                answers.send(&Answer::Refused { reason });
+            }
+            Ask::Claim { task, .. } => {
+                let known = tasks.running.values().find(|running| running.task == task);
+                match known {
+                    Some(running) if running.machine.as_ref() == Some(&machine) => {
+                        answers.send(&Answer::Order(running.order.clone()));
+                    }
+                    Some(_) => answers.send(&Answer::NotNeeded),
+                    None => match tasks.wanted.remove(&task) {
+                        // The driver may have given up the request meanwhile: then the caller is dropped, and told so.
+                        Some(wanted) => drop(wanted.send(Caller { machine, stages, answers })),
+                        None => {
+                            if tasks.early.len() >= EARLY_MAX {
+                                tasks.early.clear();
+                            }
+                            let answers = answers.or(Answer::Later);
+                            tasks.early.insert(task, Caller { machine, stages, answers });
+                        }
+                    },
+                }
+            }
+            Ask::Beat { attempt, counts, waits_for, steered } => match tasks.running.get_mut(&attempt) {
+                Some(running) if running.machine.as_ref().is_none_or(|known| *known == machine) => {
+                    running.machine = Some(machine);
+                    running.heard = Instant::now();
+                    running.pulse.copy_from(counts, waits_for);
+                    answers.send(&match running.stop.load(Ordering::Relaxed) {
+                        true => Answer::Stop,
+                        false => Answer::GoOn { steering: running.steering.after(steered) },
+                    });
+                }
+                Some(_) => answers.send(&Answer::Overtaken),
+                None => answers.send(&self.unknown()),
+            },
+            Ask::GiveBack { attempt, reason } => {
+                let running = tasks.running.get_mut(&attempt);
+                let running = running.filter(|running| running.machine.as_ref() == Some(&machine));
+                if let Some(running) = running {
+                    tracing::warn!(%attempt, %machine, reason, "a machine gave an attempt back");
+                    running.is_given_back = true;
+                    drop(tasks);
+                    self.changed.notify_waiters();
+                }
+                answers.send(&Answer::NotNeeded);
+            }
+            Ask::Made { attempt } => {
+                let next = tasks.next.get(&attempt).and_then(|next| tasks.running.get(next));
+                if let Some(next) = next {
+                    let order = Answer::Order(next.order.clone());
+                    return answers.send(&order);
+                }
+                match tasks.running.get_mut(&attempt) {
+                    Some(running) => {
+                        running.made = Some(Caller { machine, stages, answers });
+                        running.heard = Instant::now();
+                        drop(tasks);
+                        self.changed.notify_waiters();
+                    }
+                    None => answers.send(&self.unknown()),
+                }
+            }
+        }
+    }
+
+    /// Returns the answer about an attempt that is not known. A driver that has just taken the run over may still adopt it.
+    fn unknown(&self) -> Answer {
+        if self.since.elapsed() < LEASE { Answer::Later } else { Answer::Overtaken }
+    }
+
+    fn begin(&self, assignment: &Assignment, machine: Option<MachineId>) -> Order {
+        let (attempt, task) = (assignment.attempt.id.clone(), assignment.attempt.task.clone());
+        let claimed = ClaimedTask { attempt: attempt.clone(), branch: task.branch.clone(), token: assignment.token };
+        let order = Order { task: claimed, plan: self.plan };
+        let running = Running {
+            task,
+            machine,
+            order: order.clone(),
+            stop: Arc::clone(&assignment.stop),
+            steering: assignment.steering.clone(),
+            pulse: assignment.pulse.clone(),
+            heard: Instant::now(),
+            made: None,
+            is_given_back: false,
+        };
+        self.lock().running.insert(attempt, running);
+        order
+    }
+}
+
+/// A machine that waits for an attempt.
+pub struct FleetSeat {
+    caller: Caller,
+    /// The attempt that the machine made before.
+    after: Option<AttemptId>,
+    desk: Arc<Desk>,
+}
+
+/// A seat of a fleet, with the executors that wait for its result.
+pub struct SeatAt<'e> {
+    seat: FleetSeat,
+    executors: &'e FleetExecutors,
+}
+
+/// The machines of a fleet, borrowed by a driver.
+#[derive(Clone, Copy)]
+pub struct Machines<'e>(pub &'e FleetExecutors);
+
+impl<'e> Executors for Machines<'e> {
+    type Seat = SeatAt<'e>;
+
+    const OUTLIVE_DRIVER: bool = true;
+
+    async fn seat(&self, delivery: &Delivery) -> Result<SeatAt<'e>, Fault> {
+        let Self(executors) = *self;
+        let (wanted, mut taken) = oneshot::channel();
+        let was_lost = {
+            let mut tasks = executors.desk.lock();
+            if let Some(caller) = tasks.early.remove(&delivery.task) {
+                let answers = caller.answers.or(Answer::NotNeeded);
+                drop(wanted.send(Caller { answers, ..caller }));
+            } else {
+                tasks.wanted.insert(delivery.task.clone(), wanted);
+            }
+            tasks.lost.remove(&delivery.task)
+        };
+        let mut wait = if was_lost { Duration::ZERO } else { OFFER_AGAIN[0] };
+        loop {
+            tokio::select! {
+                biased;
+                caller = &mut taken => {
+                    let seat = FleetSeat { caller: caller?, after: None, desk: Arc::clone(&executors.desk) };
+                    return Ok(SeatAt { seat, executors });
+                }
+                () = sleep(wait) => executors.offer(delivery).await,
+            }
+            wait = OFFER_AGAIN[1];
+        }
+    }
+
+    async fn adopt(&self, assignment: Assignment) -> Result<Option<MadeAttempt<SeatAt<'e>>>, Fault> {
+        let Self(executors) = *self;
+        let (id, token) = (assignment.attempt.id.clone(), assignment.token);
+        if let Some((_, result)) = executors.result(&id, token).await? {
+            return Ok(Some(MadeAttempt { result, seat: None }));
+        }
+        executors.desk.begin(&assignment, None);
+        Ok(seated(executors.wait(&id, token).await?, executors))
+    }
+}
+
+impl Seat for SeatAt<'_> {
+    fn machine(&self) -> Option<&MachineId> {
+        Some(&self.seat.caller.machine)
+    }
+
+    fn stages(&self) -> Option<&Arc<BTreeSet<NodeId>>> {
+        self.seat.caller.stages.as_ref()
+    }
+
+    async fn make(self, assignment: Assignment) -> Result<Option<MadeAttempt<Self>>, Fault> {
+        let Self { seat: FleetSeat { caller, after, desk }, executors } = self;
+        let Caller { machine, answers, .. } = caller;
+        let (id, token) = (assignment.attempt.id.clone(), assignment.token);
+        let order = desk.begin(&assignment, Some(machine));
+        if let Some(after) = after {
+            let mut tasks = desk.lock();
+            let Tasks { running, next, .. } = &mut *tasks;
+            next.retain(|_, next| running.contains_key(next));
+            next.insert(after, id.clone());
+        }
+        answers.send(&Answer::Order(order));
+        Ok(seated(executors.wait(&id, token).await?, executors))
+    }
+}
+
+fn seated<'e>(made: Option<MadeAttempt<FleetSeat>>, executors: &'e FleetExecutors) -> Option<MadeAttempt<SeatAt<'e>>> {
+    made.map(|MadeAttempt { result, seat }| MadeAttempt { result, seat: seat.map(|seat| SeatAt { seat, executors }) })
+}

@@ -1,0 +1,117 @@
+//! What a machine and the driver of a run say to each other, as JSON.
+//!
+//! A machine asks, and the driver answers. Nothing of it is a fact: a question may be lost or come twice, and both sides then
+//! ask again. What must not be lost is in the stream: the pointer to a task before, and the result of the attempt after.
+
+use bytes::Bytes;
+use glovebox_engine::run::ClaimedTask;
+use glovebox_jail::pulse::PulseCounts;
+use glovebox_journal::event::{AttemptId, MachineId, StageFinished, StatusIngested, Task};
+use glovebox_record::steering::SteeringMessage;
+use glovebox_record::{Digest, RunId, WaitKind};
+use serde::{Deserialize, Serialize};
+
+/// The version of these messages. A machine with another version gets no attempt.
+pub(crate) const PROTOCOL: u32 = 1;
+
+/// A pointer to a task that is ready, or to a run that must be driven.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub(crate) struct Pointer {
+    pub(crate) run: RunId,
+    /// The record that made the task ready.
+    pub(crate) seq: u64,
+    /// The task. `None` for a run.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) task: Option<Task>,
+    /// True for a run that failed or was paused, and that a person continues.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub(crate) resumes: bool,
+}
+
+impl Pointer {
+    pub(crate) fn new(run: &RunId, seq: u64, task: Option<Task>) -> Self {
+        Self { run: run.clone(), seq, task, resumes: false }
+    }
+
+    /// Returns the content of the message.
+    pub(crate) fn payload(&self) -> Bytes {
+        serde_json::to_vec(self).expect("a pointer holds text and numbers only").into()
+    }
+}
+
+/// A question of a machine to the driver of a run.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Question {
+    pub(crate) protocol: u32,
+    /// The run. A question about another run is not answered.
+    pub(crate) run: RunId,
+    pub(crate) machine: MachineId,
+    pub(crate) ask: Ask,
+}
+
+/// What a machine asks.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub(crate) enum Ask {
+    /// May this machine make the attempt of a task?
+    Claim { task: Task, ready_seq: u64 },
+    /// Must the attempt go on? The machine has got `steered` messages so far.
+    Beat { attempt: AttemptId, counts: PulseCounts, waits_for: Option<WaitKind>, steered: usize },
+    /// The machine cannot make the attempt, and has done nothing of it.
+    GiveBack { attempt: AttemptId, reason: String },
+    /// The result is in the stream. May this machine make the next attempt?
+    Made { attempt: AttemptId },
+}
+
+/// The answer of a driver.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub(crate) enum Answer {
+    /// The attempt was claimed for the machine.
+    Order(Order),
+    /// The driver does not know yet. The machine asks again later.
+    Later,
+    /// The task is not needed, or another machine has it.
+    NotNeeded,
+    /// The attempt goes on.
+    GoOn { steering: Vec<SteeringMessage> },
+    /// The attempt must stop. Its result still counts.
+    Stop,
+    /// The run does not wait for the attempt any more.
+    Overtaken,
+    /// The driver does not give attempts to the machine.
+    Refused { reason: String },
+}
+
+/// An attempt for a machine.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Order {
+    pub(crate) task: ClaimedTask,
+    /// Digest of the run's plan.
+    pub(crate) plan: Digest,
+}
+
+/// The result of an attempt, as it is stored in the stream.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Made {
+    pub(crate) protocol: u32,
+    pub(crate) machine: MachineId,
+    /// The number of the record with the claim.
+    pub(crate) token: u64,
+    pub(crate) finished: StageFinished,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) ingested: Option<Box<StatusIngested>>,
+}
+
+/// The message of a result: the result itself, or the blob with it.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub(crate) enum MadeMessage {
+    /// The result.
+    Made(Box<Made>),
+    /// A result that is too large for a message.
+    Blob(Digest),
+}

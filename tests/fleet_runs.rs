@@ -1,0 +1,288 @@
+//! Runs on a fleet: several `glovebox work` processes, one NATS server on loopback and blobs in a folder. Machines, drivers and
+//! the client are killed, and the run has the same result as on one machine.
+
+use crate::workbench::nats::{NatsServers, nats_program};
+use crate::workbench::{Answer, Workbench, not_run};
+use glovebox_signing::key::SigningKey;
+use serde_json::Value;
+use std::io::Read as _;
+use std::path::PathBuf;
+use std::process::{Child, Stdio};
+use std::time::{Duration, Instant};
+
+/// How long anything may take.
+const WITHIN: Duration = Duration::from_secs(120);
+
+/// Two stages, each with a command, and the second one reads what the first one wrote.
+const TWO: &str = "digraph two { start [shape=Mdiamond]; exit [shape=Msquare]
+  a [type=tool, tool_command=\"mkdir -p out && cp src.txt out/a.txt && echo by-a >> out/a.txt\", allowed_write_paths=\"out/\"]
+  b [type=tool, tool_command=\"cat out/a.txt > out/b.txt && echo by-b >> out/b.txt\", allowed_write_paths=\"out/\"]
+  start -> a -> b -> exit }
+";
+
+/// A fleet on this machine.
+struct Fleet {
+    bench: Workbench,
+    servers: NatsServers,
+    working: Vec<(String, Child)>,
+}
+
+impl Fleet {
+    /// Starts a server and makes the fleet. `None` if the server is not on this machine.
+    fn start(pipeline: &str) -> Option<Self> {
+        if nats_program().is_none() {
+            not_run("runs of a fleet", "`cargo xtask nats` brings nats-server");
+            return None;
+        }
+        let bench = Workbench::with_pipeline(pipeline);
+        bench.write("src.txt", "from the project\n");
+        std::fs::create_dir(bench.outside().join("store")).unwrap();
+        let fleet = Self { bench, servers: NatsServers::start(1, ""), working: Vec::new() };
+        let store = format!("file://{}", fleet.bench.outside().join("store").display());
+        fleet.with(&["fleet", "init", "--single-node", "--store", &store]).ends(0);
+        fleet.admit("client", "submit");
+        Some(fleet)
+    }
+
+    /// Returns the folder with the keys of a machine. The operator and the client are one user.
+    fn state(&self, name: &str) -> PathBuf {
+        self.bench.outside().join(if name == "client" { "state".to_owned() } else { format!("state-{name}") })
+    }
+
+    /// Admits a machine.
+    fn admit(&self, name: &str, may: &str) {
+        let mut key = self.bench.command(&["fleet", "key"]);
+        let key = Answer::of(key.env("GLOVEBOX_STATE_DIR", self.state(name)));
+        self.with(&["fleet", "admit", key.ends(0).stdout.trim(), "--name", name, "--may", may]).ends(0);
+    }
+
+    /// Returns the public key of the operator.
+    fn operator(&self) -> String {
+        let pem = self.bench.outside().join("state/fleet/operator.key");
+        SigningKey::from_pem(&std::fs::read(pem).unwrap()).unwrap().public().to_string()
+    }
+
+    /// Returns a command that names the fleet.
+    fn command(&self, words: &[&str]) -> std::process::Command {
+        let mut command = self.bench.command(words);
+        command.args(["--nats", &self.servers.addresses()[0]]);
+        // The key of the operator is that of this fleet alone.
+        command.env("GLOVEBOX_STATE_DIR", self.bench.outside().join("state"));
+        command
+    }
+
+    fn with(&self, words: &[&str]) -> Answer {
+        Answer::of(&mut self.command(words))
+    }
+
+    /// Starts a machine that is admitted to everything.
+    fn work(&mut self, name: &str, flags: &[&str]) {
+        self.work_as(name, "drive,build,verify", flags);
+    }
+
+    /// Admits and starts a machine.
+    fn work_as(&mut self, name: &str, may: &str, flags: &[&str]) {
+        self.admit(name, may);
+        let (operator, state) = (self.operator(), self.state(name));
+        let dir = self.bench.outside().join("machines");
+        let mut command =
+            self.command(&[&["work", "--operator", &operator, "--dir", dir.to_str().unwrap()], flags].concat());
+        command.env("GLOVEBOX_STATE_DIR", state);
+        let log = std::fs::File::create(self.log(name)).unwrap();
+        let child = command.stdout(Stdio::null()).stderr(log).spawn().unwrap();
+        self.working.push((name.to_owned(), child));
+    }
+
+    fn log(&self, name: &str) -> PathBuf {
+        self.bench.outside().join(format!("{name}.log"))
+    }
+
+    /// Kills a machine with SIGKILL.
+    fn kill(&mut self, name: &str) {
+        let at = self.working.iter().position(|(known, _)| known == name).unwrap();
+        let (_, mut child) = self.working.remove(at);
+        child.kill().unwrap();
+        child.wait().unwrap();
+    }
+
+    fn said(&self) -> String {
+        let logs = self.working.iter().map(|(name, _)| {
+            let mut text = String::new();
+            std::fs::File::open(self.log(name)).unwrap().read_to_string(&mut text).unwrap();
+            format!("--- {name}\n{text}")
+        });
+        logs.collect()
+    }
+
+    /// Reads the records of a run that was pulled.
+    fn records(&self, run: &str) -> Vec<Value> {
+        let text = self.bench.run_text(run, "progress.ndjson");
+        text.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
+    }
+
+    /// Waits until a file exists that a command outside of any sandbox would see.
+    fn wait_until(&self, what: &str, mut is_so: impl FnMut() -> bool) {
+        let began = Instant::now();
+        while !is_so() {
+            assert!(began.elapsed() < WITHIN, "{what}: {}", self.said());
+            std::thread::sleep(Duration::from_millis(50));
+        }
+    }
+
+    /// Pulls a run as soon as it has ended.
+    fn pulled(&self, run: &str) {
+        self.wait_until("the run has ended", || self.with(&["pull", run]).code == 0);
+    }
+}
+
+impl Drop for Fleet {
+    fn drop(&mut self) {
+        for (_, child) in &mut self.working {
+            let _ended = child.kill();
+            let _status = child.wait();
+        }
+    }
+}
+
+fn of_kind<'a>(records: &'a [Value], kind: &str) -> Vec<&'a Value> {
+    records.iter().filter(|record| record["type"] == kind).collect()
+}
+
+#[test]
+fn a_run_is_made_by_machines_and_its_directory_is_an_ordinary_one() {
+    let Some(mut fleet) = Fleet::start(TWO) else { return };
+    fleet.work("one", &["--seats", "1"]);
+    fleet.work("two", &["--seats", "1", "--no-drive"]);
+    fleet.with(&["run", "pipeline.dot", "--run-id", "r"]).ends(0).says("run r began in the fleet");
+    let records = fleet.records("r");
+    let started = of_kind(&records, "stage.started");
+    assert_eq!(started.len(), 2, "{records:?}");
+    assert!(started.iter().all(|record| ["one", "two"].contains(&record["machine"].as_str().unwrap())), "{started:?}");
+    assert_eq!(started[0]["machine"], started[1]["machine"], "a branch stays where it is");
+    assert_eq!(of_kind(&records, "run.taken_over").len(), 1);
+    fleet.bench.glovebox(&["diff", "r"]).ends(0).says("by-b");
+    fleet.bench.glovebox(&["apply", "r"]).ends(0);
+    assert_eq!(fleet.bench.read("out/b.txt"), "from the project\nby-a\nby-b\n");
+    fleet.bench.glovebox(&["show", "r"]).ends(0).says("success");
+    // The same run on this machine has the same result.
+    fleet.bench.glovebox(&["run", "pipeline.dot", "--run-id", "here"]).ends(0);
+    let outcomes = |run: &str| -> Vec<Value> {
+        let records = fleet.records(run);
+        of_kind(&records, "stage.finished").iter().map(|record| record["files"]["changes"].clone()).collect()
+    };
+    assert_eq!(outcomes("r").len(), outcomes("here").len());
+}
+
+#[test]
+fn a_machine_that_is_killed_loses_its_stage_to_another_one() {
+    let slow = TWO.replace("mkdir -p out", "sleep 6 && mkdir -p out");
+    let Some(mut fleet) = Fleet::start(&slow) else { return };
+    fleet.work("driver", &["--no-execute"]);
+    fleet.work("doomed", &["--seats", "1", "--no-drive"]);
+    let run = fleet.with(&["run", "pipeline.dot", "--run-id", "r", "--detach"]);
+    run.ends(0).says("r");
+    fleet.wait_until("the stage runs", || fleet.with(&["pull", "r"]).says("").code == 9 && fleet.has_sleep());
+    fleet.kill("doomed");
+    fleet.work("other", &["--seats", "1", "--no-drive"]);
+    fleet.pulled("r");
+    let records = fleet.records("r");
+    let machines: Vec<&str> =
+        of_kind(&records, "stage.finished").iter().map(|record| record["machine"].as_str().unwrap()).collect();
+    assert_eq!(machines, ["other", "other"], "{records:?}");
+    assert_eq!(of_kind(&records, "stage.started").len(), 3, "the lost attempt, and two that count");
+    fleet.bench.glovebox(&["diff", "r"]).ends(0).says("by-b");
+}
+
+#[test]
+fn a_driver_that_is_killed_costs_no_stage() {
+    let slow = TWO.replace("mkdir -p out", "sleep 8 && mkdir -p out");
+    let Some(mut fleet) = Fleet::start(&slow) else { return };
+    fleet.work("driver", &["--no-execute"]);
+    fleet.work("maker", &["--seats", "1", "--no-drive"]);
+    fleet.with(&["run", "pipeline.dot", "--run-id", "r", "--detach"]).ends(0);
+    fleet.wait_until("the stage runs", || fleet.has_sleep());
+    fleet.kill("driver");
+    fleet.work("second", &["--no-execute"]);
+    fleet.pulled("r");
+    let records = fleet.records("r");
+    assert_eq!(of_kind(&records, "stage.started").len(), 2, "no stage was made again: {records:?}");
+    let drivers: Vec<&str> =
+        of_kind(&records, "run.taken_over").iter().map(|record| record["machine"].as_str().unwrap()).collect();
+    assert_eq!(drivers, ["driver", "second"]);
+}
+
+/// The commands of tool stages judge, so a machine that is admitted to build makes none of them.
+#[test]
+fn a_stage_that_judges_is_made_by_a_machine_that_may_verify() {
+    let Some(mut fleet) = Fleet::start(TWO) else { return };
+    fleet.work_as("builder", "build", &["--seats", "2"]);
+    fleet.work_as("driver", "drive", &[]);
+    fleet.with(&["run", "pipeline.dot", "--run-id", "r", "--detach"]).ends(0);
+    fleet.wait_until("the builder is refused", || fleet.said().contains("is not admitted to make the stage `a`"));
+    fleet.work_as("checker", "verify", &["--seats", "1"]);
+    fleet.pulled("r");
+    let records = fleet.records("r");
+    let finished = of_kind(&records, "stage.finished");
+    assert!(finished.len() == 2 && finished.iter().all(|record| record["machine"] == "checker"), "{finished:?}");
+}
+
+/// An expelled machine gets no attempt any more, and the run goes on elsewhere.
+#[test]
+fn an_expelled_machine_gets_nothing_more() {
+    let Some(mut fleet) = Fleet::start(TWO) else { return };
+    fleet.work_as("driver", "drive", &[]);
+    fleet.work_as("gone", "build,verify", &["--seats", "1"]);
+    fleet.with(&["fleet", "expel", "gone"]).ends(0);
+    std::thread::sleep(Duration::from_millis(1500));
+    fleet.with(&["run", "pipeline.dot", "--run-id", "r", "--detach"]).ends(0);
+    fleet.wait_until("the machine is refused", || fleet.said().contains("not admitted to make attempts"));
+    fleet.work_as("other", "build,verify", &["--seats", "1"]);
+    fleet.pulled("r");
+    let records = fleet.records("r");
+    let finished = of_kind(&records, "stage.finished");
+    assert!(finished.len() == 2 && finished.iter().all(|record| record["machine"] == "other"), "{finished:?}");
+}
+
+#[test]
+fn who_is_not_admitted_neither_works_nor_begins_a_run() {
+    let Some(fleet) = Fleet::start(TWO) else { return };
+    let operator = fleet.operator();
+    let as_stranger = |words: &[&str]| {
+        let mut command = fleet.command(&[words, &["--operator", &operator]].concat());
+        Answer::of(command.env("GLOVEBOX_STATE_DIR", fleet.state("stranger")))
+    };
+    let run = as_stranger(&["run", "pipeline.dot", "--run-id", "r"]);
+    run.ends(6).says("no key for the fleet").says("glovebox fleet key");
+    as_stranger(&["work"]).ends(6).says("this machine is not admitted to build or verify or drive");
+    as_stranger(&["run", "pipeline.dot", "--run-id", "r"]).ends(6).says("glovebox fleet admit ed25519:");
+    fleet.admit("stranger", "build");
+    as_stranger(&["work", "--no-execute"]).ends(6).says("not admitted to drive");
+    as_stranger(&["run", "pipeline.dot", "--run-id", "r"]).ends(6).says("not admitted to drive or submit");
+    as_stranger(&["pull", "r"]).ends(2).says("the fleet has no run `r`");
+}
+
+#[test]
+fn what_a_fleet_cannot_run_is_refused_before_the_run_exists() {
+    let Some(fleet) = Fleet::start(TWO) else { return };
+    let run = |flags: &[&str]| fleet.with(&[&["run", "pipeline.dot"], flags].concat());
+    run(&["--tier", "bwrap"]).ends(2).says("`--tier` has no meaning with `--nats`");
+    fleet.bench.write("scripts/scenarios/s/scenario.toml", "");
+    fleet.bench.write("glovebox.toml", "[workspace]\ngit = \"history\"\n");
+    run(&["--run-id", "a"]).ends(3).says("does not travel to other machines");
+    fleet.with(&["pull", "a"]).ends(2).says("the fleet has no run `a`");
+    let unreachable = fleet.bench.glovebox(&["run", "pipeline.dot", "--nats", "nats://127.0.0.1:1"]);
+    assert!([2, 9].contains(&unreachable.code), "{}", unreachable.stderr);
+}
+
+impl Fleet {
+    /// Returns true while a command of a stage sleeps.
+    fn has_sleep(&self) -> bool {
+        let parents: Vec<i32> = self.working.iter().map(|(_, child)| i32::try_from(child.id()).unwrap()).collect();
+        parents.iter().any(|parent| {
+            crate::workbench::processes::descendants(*parent).iter().any(|process| {
+                std::fs::read_to_string(format!("/proc/{}/cmdline", process.pid))
+                    .is_ok_and(|line| line.starts_with("sleep"))
+            })
+        })
+    }
+}
