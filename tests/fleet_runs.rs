@@ -199,8 +199,11 @@ impl Fleet {
     /// Returns true while a command of a stage sleeps.
     fn has_sleep(&self) -> bool {
         let parents: Vec<i32> = self.working.iter().map(|(_, child)| i32::try_from(child.id()).unwrap()).collect();
-        parents.iter().any(|parent| crate::workbench::processes::descendants(*parent).iter().any(|process| {
-            std::fs::read_to_string(format!("/proc/{}/cmdline", process.pid)).is_ok_and(|line| line.starts_with("sleep"))
-        }))
+        parents.iter().any(|parent| {
+            crate::workbench::processes::descendants(*parent).iter().any(|process| {
+                std::fs::read_to_string(format!("/proc/{}/cmdline", process.pid))
+                    .is_ok_and(|line| line.starts_with("sleep"))
+            })
+        })
     }
 }

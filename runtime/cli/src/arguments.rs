@@ -523,6 +523,9 @@ pub struct ResumeArguments {
     pub dangerously_no_sandbox: bool,
     #[command(flatten)]
     pub runs: RunsArguments,
+    #[cfg(feature = "fleet")]
+    #[command(flatten)]
+    pub fleet: FleetArguments,
     #[command(flatten)]
     pub people: PeopleArguments,
     #[command(flatten)]

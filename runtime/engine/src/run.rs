@@ -29,7 +29,7 @@ pub use cancel::cancel;
 pub use ending::lacks_space;
 pub use fork::{NoVisit, Source, VisitPoint, fork, visits};
 pub use machine::{AttemptControl, ClaimedTask, MachineError, MachineRun, UnboundRun};
-pub use pull::pull;
+pub use pull::{Pulled, pull};
 pub use quota::QuotaAtResume;
 pub use reuse::EarlierRun;
 pub use session::{DriveLimits, ReadProblem, Replan, ResumeTerms, Session};

@@ -203,9 +203,7 @@ impl FleetExecutors {
             let (made, is_silent) = {
                 let mut tasks = self.desk.lock();
                 match tasks.running.get_mut(id) {
-                    Some(running) => {
-                        (running.made.take(), running.is_given_back || running.heard.elapsed() > LEASE)
-                    }
+                    Some(running) => (running.made.take(), running.is_given_back || running.heard.elapsed() > LEASE),
                     None => (None, true),
                 }
             };

@@ -18,8 +18,8 @@ use glovebox_jail::jail;
 use glovebox_journal::event::{AttemptId, Digest, MachineId, RunId, Task};
 use glovebox_journal::ports::{BlobStore as _, PortError};
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, PoisonError};
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 use tokio::time::{Instant, sleep};
 

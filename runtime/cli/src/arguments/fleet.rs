@@ -7,7 +7,7 @@ use glovebox_signing::key::PublicKey;
 use std::path::PathBuf;
 
 /// The servers of a fleet, and who operates it.
-#[derive(Debug, Args)]
+#[derive(Debug, Default, Args)]
 pub struct FleetArguments {
     /// NATS servers of a fleet, such as `tls://10.0.0.1:4222,tls://10.0.0.2:4222`; one that answers is enough
     #[arg(long, value_name = "URL[,URL]", value_delimiter = ',')]

@@ -115,6 +115,8 @@ fn resumed(arguments: ForkArguments, run: &RunFolder) -> ResumeArguments {
         parallel: arguments.parallel,
         dangerously_no_sandbox: arguments.dangerously_no_sandbox,
         runs: arguments.runs,
+        #[cfg(feature = "fleet")]
+        fleet: crate::arguments::FleetArguments::default(),
         people: arguments.people,
         output: arguments.output,
         reports: arguments.reports,
