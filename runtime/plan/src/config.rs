@@ -7,6 +7,7 @@
 mod agents;
 mod exec;
 mod field;
+pub mod fleet;
 mod mcp;
 mod models;
 mod plugin;
@@ -27,6 +28,7 @@ pub use trust::{LIST_TAG, ListSource, TrustKeySetting, TrustKeySource, TrustSett
 
 use crate::verify::Verify;
 use field::{Field, Fields, File, Place};
+use fleet::FleetSetting;
 use glovebox_pipeline::diagnostic::Diagnostic;
 use glovebox_pipeline::ir::Role;
 use glovebox_pipeline::span::Span;
@@ -43,7 +45,7 @@ use std::sync::Arc;
 pub const CONFIG_FILE_NAME: &str = "glovebox.toml";
 
 /// All tables of the file.
-const TABLES: [&str; 14] = [
+const TABLES: [&str; 15] = [
     "plugins",
     "rules",
     "policy",
@@ -58,6 +60,7 @@ const TABLES: [&str; 14] = [
     "verify",
     "recovery",
     "trust",
+    "fleet",
 ];
 
 /// The settings of `glovebox.toml`. The default is the settings of an absent file: no plugins, no environment for commands,
@@ -92,6 +95,8 @@ pub struct Config {
     pub recovery: Option<RecoverySetting>,
     /// The keys that may sign plugins. `None` if the file has no `[trust]`: then no signature is read.
     pub trust: Option<TrustSetting>,
+    /// On which machines stages may run.
+    pub fleet: FleetSetting,
     /// Limits for every stage. A lower limit of a plugin or a node has precedence.
     pub limits: LimitSettings,
 }
@@ -258,6 +263,7 @@ impl Config {
                 "verify" => config.verify = Some(Arc::new(verify::parse(&mut fields, &field))),
                 "trust" => config.trust = Some(trust::parse(&mut fields, &field)),
                 "recovery" => config.recovery = recovery::parse(&mut fields, &field),
+                "fleet" => config.fleet = fleet::parse(&mut fields, &field),
                 _ => fields.unknown(&field, &TABLES),
             }
         }

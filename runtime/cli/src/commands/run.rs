@@ -113,7 +113,8 @@ pub fn execute(
     let sealed = binding::holdouts(source, project)?;
     let parallel_max = arguments.execution.parallel.max_parallel;
     let (simulate, tier) = (arguments.simulate, arguments.tier);
-    let request = Request { script: script.as_ref(), purpose, sealed, parallel_max, simulate, tier };
+    let labels = arguments.execution.labels.set();
+    let request = Request { script: script.as_ref(), purpose, sealed, parallel_max, simulate, tier, labels };
     let bound = prepare::bind(host, source, project, request)?;
     let executor = prepare::ready(bound, project, &source.file, !arguments.people.no_input)?;
     refuse_other_plan(&executor.plan, arguments)?;
