@@ -1,4 +1,4 @@
-//! The flag for the labels of this machine, in `run`, `plan`, `resume`, `fork`, `serve` and `mcp`.
+//! The flag for the labels of this machine, in the commands that plan, start or continue runs.
 
 use clap::Args;
 use glovebox_record::Label;
