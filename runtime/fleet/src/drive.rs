@@ -201,8 +201,7 @@ impl Drivers {
             Err(RunError::Ended { .. } | RunError::TakenOver { .. }) => return Ok(TurnEnd::Done),
             Err(error) => return Err(error.into()),
         }
-        let executors =
-            FleetExecutors::new(&self.fleet, self.blobs.clone(), run.clone(), executor.plan.digest()).await?;
+        let executors = FleetExecutors::new(&self.fleet, self.blobs.clone(), run.clone(), &executor.plan).await?;
         let limits = DriveLimits { inbox: Inbox::new(Attendance::default(), mail), disk: None, liveness: None };
         let driven =
             session.drive_on(&executor.plan, &LocalSignals::new(), limits, &mut (), &Machines(&executors)).await;

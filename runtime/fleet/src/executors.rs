@@ -18,6 +18,8 @@ use glovebox_host::llm::Steering;
 use glovebox_jail::pulse::Pulse;
 use glovebox_journal::event::{AttemptId, Digest, MachineId, NodeId, RunId, Task};
 use glovebox_journal::ports::{BlobStore as _, Delivery};
+use glovebox_plan::plan::{Plan, PlannedPlacement};
+use glovebox_record::placement::MachineFacts;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -28,7 +30,9 @@ use tokio::time::{Instant, sleep, timeout};
 
 /// Time after which a task that no machine asks for is pointed to again, for the first time and later. The pointer that came
 /// with the record may be in the hands of a machine that died.
-const OFFER_AGAIN: [Duration; 2] = [Duration::from_secs(2), Duration::from_secs(15)];
+const OFFER_AGAIN: [Duration; 2] = [Duration::from_secs(2), Duration::from_secs(5)];
+/// Time without a machine after which the people who follow the run are told.
+const NOBODY_AFTER: Duration = Duration::from_secs(6);
 /// Maximum number of machines that wait for a task for which the driver has not asked yet.
 const EARLY_MAX: usize = 64;
 /// Time between two looks at a machine that may be silent.
@@ -40,6 +44,7 @@ pub struct FleetExecutors {
     jetstream: JetStream,
     blobs: ObjectBlobs,
     run: RunId,
+    client: async_nats::Client,
     answering: AbortHandle,
 }
 
@@ -52,6 +57,10 @@ impl Drop for FleetExecutors {
 /// The tasks for which machines are wanted, and the attempts in progress.
 struct Desk {
     plan: Digest,
+    /// What the stages of the plan need of their machines.
+    placement: PlannedPlacement,
+    /// All stages of the plan.
+    stages: BTreeSet<NodeId>,
     /// When this driver began to answer.
     since: Instant,
     tasks: Mutex<Tasks>,
@@ -60,14 +69,16 @@ struct Desk {
 
 #[derive(Default)]
 struct Tasks {
-    wanted: HashMap<Task, oneshot::Sender<Caller>>,
+    wanted: HashMap<Task, oneshot::Sender<Claimant>>,
     /// Machines that asked for a task just before the driver did.
-    early: HashMap<Task, Caller>,
+    early: HashMap<Task, Claimant>,
     running: BTreeMap<AttemptId, Running>,
     /// The next order of the machine that made an attempt, for a question that comes twice.
     next: BTreeMap<AttemptId, AttemptId>,
     /// The tasks whose attempts were lost.
     lost: BTreeSet<Task>,
+    /// What the last machine that asked for a task lacked.
+    lacking: HashMap<Task, String>,
 }
 
 /// An attempt in progress.
@@ -75,6 +86,8 @@ struct Running {
     task: Task,
     /// `None` until the machine of an adopted attempt was heard.
     machine: Option<MachineId>,
+    /// The stages that the machine can make. `None` for all.
+    stages: Option<Arc<BTreeSet<NodeId>>>,
     order: Order,
     stop: Arc<AtomicBool>,
     steering: Steering,
@@ -91,6 +104,9 @@ struct Caller {
     machine: MachineId,
     answers: Answers,
 }
+
+/// A machine that waits for an answer, and the stages that it can make. `None` for all.
+type Claimant = (Caller, Option<Arc<BTreeSet<NodeId>>>);
 
 /// The subject of one answer.
 struct Answers {
@@ -129,17 +145,20 @@ impl Drop for Answers {
 }
 
 impl FleetExecutors {
-    /// Begins to answer the machines that ask about a run. `plan` is the digest of the run's plan.
+    /// Begins to answer the machines that ask about a run.
     ///
     /// # Errors
     ///
     /// No server answers.
-    pub async fn new(fleet: &Fleet, blobs: ObjectBlobs, run: RunId, plan: Digest) -> Result<Self, Fault> {
+    pub async fn new(fleet: &Fleet, blobs: ObjectBlobs, run: RunId, plan: &Plan) -> Result<Self, Fault> {
         let jetstream = fleet.jetstream.clone();
         let mut questions = fleet.client.subscribe(jetstream.name.questions(&run)).await?;
         let (tasks, changed) = (Mutex::default(), Notify::new());
-        let desk = Arc::new(Desk { plan, since: Instant::now(), tasks, changed });
+        let (placement, stages) = (plan.placement.clone(), plan.bindings.keys().cloned().collect());
+        let desk = Desk { plan: plan.digest(), placement, stages, since: Instant::now(), tasks, changed };
+        let desk = Arc::new(desk);
         let (client, answering) = (fleet.client.clone(), Arc::clone(&desk));
+        let own = client.clone();
         let answering = tokio::spawn(async move {
             while let Some(message) = questions.next().await {
                 let (subject, otherwise) = (message.reply, Answer::NotNeeded);
@@ -152,7 +171,7 @@ impl FleetExecutors {
                 }
             }
         });
-        Ok(Self { desk, jetstream, blobs, run, answering: answering.abort_handle() })
+        Ok(Self { desk, jetstream, blobs, run, client: own, answering: answering.abort_handle() })
     }
 
     /// Points to a task again.
@@ -190,6 +209,20 @@ impl FleetExecutors {
         }
     }
 
+    /// Tells the people who follow the run that no machine can make a task.
+    fn tell_if_nobody_can(&self, delivery: &Delivery, since: Instant) {
+        if since.elapsed() < NOBODY_AFTER {
+            return;
+        }
+        let lacking = self.desk.lock().lacking.get(&delivery.task).cloned();
+        let why = lacking.unwrap_or_else(|| "no machine asks for it".to_owned());
+        let note = format!("`{}` waits for a machine: {why}", delivery.task.node);
+        tracing::warn!(run = %self.run, note, "a stage waits");
+        let (client, subject) = (self.client.clone(), self.jetstream.name.notes(&self.run));
+        // A note is only a hint, and may be lost.
+        tokio::spawn(async move { client.publish(subject, note.into()).await });
+    }
+
     fn dropped<T>(&self, attempt: &AttemptId, reason: &str) -> Option<T> {
         tracing::warn!(%attempt, reason, "a result was dropped");
         None
@@ -203,13 +236,18 @@ impl FleetExecutors {
             let (made, is_silent) = {
                 let mut tasks = self.desk.lock();
                 match tasks.running.get_mut(id) {
-                    Some(running) => (running.made.take(), running.is_given_back || running.heard.elapsed() > LEASE),
+                    Some(running) => {
+                        let made = running.made.take().map(|caller| (caller, running.stages.clone()));
+                        (made, running.is_given_back || running.heard.elapsed() > LEASE)
+                    }
                     None => (None, true),
                 }
             };
             if made.is_some() || is_silent {
-                let seat =
-                    made.map(|caller| FleetSeat { caller, after: Some(id.clone()), desk: Arc::clone(&self.desk) });
+                let seat = made.map(|(caller, stages)| {
+                    let (after, desk) = (Some(id.clone()), Arc::clone(&self.desk));
+                    FleetSeat { caller, after, stages, desk }
+                });
                 if let Some((_, result)) = self.result(id, token).await? {
                     return Ok(Some(MadeAttempt { result, seat }));
                 }
@@ -254,7 +292,14 @@ impl Desk {
         }
         let mut tasks = self.lock();
         match ask {
-            Ask::Claim { task, .. } => {
+            Ask::Claim { task, facts, .. } => {
+                let lacks = self.lacking(&task, &facts);
+                if !lacks.is_empty() {
+                    let reason = format!("`{}` needs {}", task.node, lacks.join(", "));
+                    tasks.lacking.insert(task, format!("`{machine}` lacks {}", lacks.join(", ")));
+                    return answers.send(&Answer::Refused { reason });
+                }
+                let can_make = self.can_make(&facts);
                 let known = tasks.running.values().find(|running| running.task == task);
                 match known {
                     Some(running) if running.machine.as_ref() == Some(&machine) => {
@@ -263,13 +308,13 @@ impl Desk {
                     Some(_) => answers.send(&Answer::NotNeeded),
                     None => match tasks.wanted.remove(&task) {
                         // The driver may have given up the request meanwhile: then the caller is dropped, and told so.
-                        Some(wanted) => drop(wanted.send(Caller { machine, answers })),
+                        Some(wanted) => drop(wanted.send((Caller { machine, answers }, can_make))),
                         None => {
                             if tasks.early.len() >= EARLY_MAX {
                                 tasks.early.clear();
                             }
                             let answers = answers.or(Answer::Later);
-                            tasks.early.insert(task, Caller { machine, answers });
+                            tasks.early.insert(task, (Caller { machine, answers }, can_make));
                         }
                     },
                 }
@@ -317,18 +362,39 @@ impl Desk {
         }
     }
 
+    /// Returns what a machine lacks for a task.
+    fn lacking(&self, task: &Task, facts: &MachineFacts) -> Vec<String> {
+        let need = self.placement.need(&task.stage());
+        need.into_iter().flat_map(|need| facts.lacking(need)).map(|lack| lack.to_string()).collect()
+    }
+
+    /// Returns the stages that a machine can make. `None` for all.
+    fn can_make(&self, facts: &MachineFacts) -> Option<Arc<BTreeSet<NodeId>>> {
+        if self.placement.needs.is_empty() {
+            return None;
+        }
+        let has_all = |stage: &&NodeId| self.placement.need(stage).is_none_or(|need| facts.lacking(need).is_empty());
+        Some(Arc::new(self.stages.iter().filter(has_all).cloned().collect()))
+    }
+
     /// Returns the answer about an attempt that is not known. A driver that has just taken the run over may still adopt it.
     fn unknown(&self) -> Answer {
         if self.since.elapsed() < LEASE { Answer::Later } else { Answer::Overtaken }
     }
 
-    fn begin(&self, assignment: &Assignment, machine: Option<MachineId>) -> Order {
+    fn begin(
+        &self,
+        assignment: &Assignment,
+        machine: Option<MachineId>,
+        stages: Option<Arc<BTreeSet<NodeId>>>,
+    ) -> Order {
         let (attempt, task) = (assignment.attempt.id.clone(), assignment.attempt.task.clone());
         let claimed = ClaimedTask { attempt: attempt.clone(), branch: task.branch.clone(), token: assignment.token };
         let order = Order { task: claimed, plan: self.plan };
         let running = Running {
             task,
             machine,
+            stages,
             order: order.clone(),
             stop: Arc::clone(&assignment.stop),
             steering: assignment.steering.clone(),
@@ -347,6 +413,8 @@ pub struct FleetSeat {
     caller: Caller,
     /// The attempt that the machine made before.
     after: Option<AttemptId>,
+    /// The stages that the machine can make. `None` for all.
+    stages: Option<Arc<BTreeSet<NodeId>>>,
     desk: Arc<Desk>,
 }
 
@@ -370,24 +438,27 @@ impl<'e> Executors for Machines<'e> {
         let (wanted, mut taken) = oneshot::channel();
         let was_lost = {
             let mut tasks = executors.desk.lock();
-            if let Some(Caller { machine, answers }) = tasks.early.remove(&delivery.task) {
+            if let Some((Caller { machine, answers }, stages)) = tasks.early.remove(&delivery.task) {
                 let answers = answers.or(Answer::NotNeeded);
-                drop(wanted.send(Caller { machine, answers }));
+                drop(wanted.send((Caller { machine, answers }, stages)));
             } else {
                 tasks.wanted.insert(delivery.task.clone(), wanted);
             }
             tasks.lost.remove(&delivery.task)
         };
+        let begun = Instant::now();
         let mut wait = if was_lost { Duration::ZERO } else { OFFER_AGAIN[0] };
         loop {
             tokio::select! {
                 biased;
-                caller = &mut taken => {
-                    let seat = FleetSeat { caller: caller?, after: None, desk: Arc::clone(&executors.desk) };
+                claimant = &mut taken => {
+                    let (caller, stages) = claimant?;
+                    let seat = FleetSeat { caller, after: None, stages, desk: Arc::clone(&executors.desk) };
                     return Ok(SeatAt { seat, executors });
                 }
                 () = sleep(wait) => executors.offer(delivery).await,
             }
+            executors.tell_if_nobody_can(delivery, begun);
             wait = OFFER_AGAIN[1];
         }
     }
@@ -398,7 +469,7 @@ impl<'e> Executors for Machines<'e> {
         if let Some((_, result)) = executors.result(&id, token).await? {
             return Ok(Some(MadeAttempt { result, seat: None }));
         }
-        executors.desk.begin(&assignment, None);
+        executors.desk.begin(&assignment, None, None);
         Ok(seated(executors.wait(&id, token).await?, executors))
     }
 }
@@ -409,14 +480,14 @@ impl Seat for SeatAt<'_> {
     }
 
     fn stages(&self) -> Option<&Arc<BTreeSet<NodeId>>> {
-        None
+        self.seat.stages.as_ref()
     }
 
     async fn make(self, assignment: Assignment) -> Result<Option<MadeAttempt<Self>>, Fault> {
-        let Self { seat: FleetSeat { caller, after, desk }, executors } = self;
+        let Self { seat: FleetSeat { caller, after, stages, desk }, executors } = self;
         let Caller { machine, answers } = caller;
         let (id, token) = (assignment.attempt.id.clone(), assignment.token);
-        let order = desk.begin(&assignment, Some(machine));
+        let order = desk.begin(&assignment, Some(machine), stages);
         if let Some(after) = after {
             let mut tasks = desk.lock();
             let Tasks { running, next, .. } = &mut *tasks;

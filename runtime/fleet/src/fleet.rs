@@ -7,6 +7,8 @@ use crate::jetstream::{JetStream, RequestError};
 use crate::log::NatsLog;
 use crate::subjects::{FleetName, token as plain_or_digest};
 use async_nats::{Client, ConnectErrorKind, ConnectOptions, Event, ServerError};
+use futures_util::{Stream, StreamExt as _};
+use glovebox_journal::event::RunId;
 use glovebox_signing::envelope::Broken;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -195,6 +197,16 @@ impl Fleet {
             (RequestError::NoAnswer(_), Some(violation)) => FleetError::Forbidden { violation },
             (error, _) => FleetError::NoServer { servers: self.servers.clone(), reason: error.to_string() },
         }
+    }
+
+    /// Returns the notes about a run for the people who follow it. They are hints: a note may be lost.
+    ///
+    /// # Errors
+    /// The connection was closed.
+    pub async fn notes(&self, run: &RunId) -> Result<impl Stream<Item = String> + use<>, FleetError> {
+        let failed = |error: async_nats::SubscribeError| self.failed(RequestError::NoAnswer(error.to_string()));
+        let notes = self.client.subscribe(self.jetstream.name.notes(run)).await.map_err(failed)?;
+        Ok(notes.map(|note| String::from_utf8_lossy(&note.payload).into_owned()))
     }
 
     /// Returns the journals of this fleet's runs. Frames that are too large for a message are in `blobs`.

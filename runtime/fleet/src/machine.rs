@@ -17,6 +17,7 @@ use glovebox_engine::run::{AttemptControl, ClaimedTask, MachineError, MachineRun
 use glovebox_jail::jail;
 use glovebox_journal::event::{AttemptId, Digest, MachineId, RunId, Task};
 use glovebox_journal::ports::{BlobStore as _, PortError};
+use glovebox_record::placement::MachineFacts;
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -33,6 +34,8 @@ const CLAIM_WAIT: Duration = Duration::from_secs(10);
 const LATER: Duration = Duration::from_millis(500);
 /// How long a machine leaves the stages of a run that it cannot make to others.
 const CANNOT_FOR: Duration = Duration::from_secs(300);
+/// Delay before a task is offered to other machines, or to this one again, after the driver did not give it to this one.
+const AFTER_REFUSAL: Duration = Duration::from_secs(2);
 /// Number of times that a machine asks for a task without an answer. The driver points to it again if it needs it.
 const CLAIMS_MAX: u64 = 120;
 /// Number of times that a driver is told of a result. It finds the result by itself later.
@@ -56,6 +59,7 @@ pub struct Machine {
     blobs: ObjectBlobs,
     id: MachineId,
     stages: Consumer,
+    facts: MachineFacts,
     is_draining: Arc<AtomicBool>,
     /// The runs whose stages this machine cannot make, and since when.
     cannot: Mutex<HashMap<RunId, Instant>>,
@@ -72,12 +76,13 @@ impl Machine {
         log: Arc<NatsLog>,
         blobs: ObjectBlobs,
         id: MachineId,
+        facts: MachineFacts,
         is_draining: Arc<AtomicBool>,
     ) -> Result<Self, FleetError> {
         let jetstream = fleet.jetstream.clone();
         let stages = jetstream.consumer("stages", &jetstream.name.stages()).await;
         let stages = stages.map_err(|error| fleet.failed(error))?;
-        Ok(Self { jetstream, log, blobs, id, stages, is_draining, cannot: Mutex::default() })
+        Ok(Self { jetstream, log, blobs, id, stages, facts, is_draining, cannot: Mutex::default() })
     }
 
     /// Returns the journals of the fleet's runs, as this machine reads them.
@@ -120,7 +125,7 @@ impl Machine {
             }
             Some(Answer::Refused { reason }) => {
                 tracing::warn!(%run, reason, "the driver of the run gives no attempt to this machine");
-                self.settle(self.jetstream.give_back(leased, CLAIM_WAIT).await);
+                self.settle(self.jetstream.give_back(leased, AFTER_REFUSAL).await);
             }
             _ => self.settle(self.jetstream.done(leased).await),
         }
@@ -141,7 +146,7 @@ impl Machine {
     }
 
     async fn claim(&self, run: &RunId, ready_seq: u64, task: &Task) -> Option<Answer> {
-        self.ask(run, Ask::Claim { task: task.clone(), ready_seq }, CLAIM_WAIT).await
+        self.ask(run, Ask::Claim { task: task.clone(), ready_seq, facts: self.facts.clone() }, CLAIM_WAIT).await
     }
 
     /// Asks the driver of a run. `None` if there was no answer.

@@ -7,6 +7,7 @@ use bytes::Bytes;
 use glovebox_engine::run::ClaimedTask;
 use glovebox_jail::pulse::PulseCounts;
 use glovebox_journal::event::{AttemptId, MachineId, StageFinished, StatusIngested, Task};
+use glovebox_record::placement::MachineFacts;
 use glovebox_record::steering::SteeringMessage;
 use glovebox_record::{Digest, RunId, WaitKind};
 use serde::{Deserialize, Serialize};
@@ -53,7 +54,7 @@ pub(crate) struct Question {
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub(crate) enum Ask {
     /// May this machine make the attempt of a task?
-    Claim { task: Task, ready_seq: u64 },
+    Claim { task: Task, ready_seq: u64, facts: MachineFacts },
     /// Must the attempt go on? The machine has got `steered` messages so far.
     Beat { attempt: AttemptId, counts: PulseCounts, waits_for: Option<WaitKind>, steered: usize },
     /// The machine cannot make the attempt, and has done nothing of it.

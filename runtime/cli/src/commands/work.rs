@@ -12,6 +12,7 @@ use crate::terminal::{self, visible};
 use glovebox_fleet::drive::{DriveQueue, DriveTurn, Drivers, TurnEnd};
 use glovebox_fleet::machine::Machine;
 use glovebox_journal::event::MachineId;
+use glovebox_plan::prepare::capability;
 use glovebox_plan::prepare::folders::cache_dir;
 use glovebox_workspace::regular_file::kernel_text;
 use rustix::fs::{FlockOperation, flock};
@@ -51,11 +52,15 @@ async fn serve(arguments: &WorkArguments, id: MachineId, dir: PathBuf) -> Comman
     let is_draining = Arc::new(AtomicBool::new(false));
     let stop = |error| crate::fleet_connection::stop(&error);
     let allowed = Allowed::parse(&arguments.allow)?;
-    let prepared = Rc::new(Prepared::new(dir, Arc::clone(&log), blobs.clone(), id.clone(), allowed));
+    let labels = arguments.labels.set();
+    let facts = capability::facts(labels.clone(), capability::find().tier);
+    let prepared = Prepared::new(dir, Arc::clone(&log), blobs.clone(), id.clone(), labels, allowed);
+    let prepared = Rc::new(prepared);
     let mut tasks = JoinSet::new();
     if !arguments.no_execute {
         let draining = Arc::clone(&is_draining);
-        let machine = Machine::new(fleet, Arc::clone(&log), blobs.clone(), id.clone(), draining).await.map_err(stop)?;
+        let machine = Machine::new(fleet, Arc::clone(&log), blobs.clone(), id.clone(), facts, draining).await;
+        let machine = machine.map_err(stop)?;
         let machine = Rc::new(machine);
         for _ in 0..seats(arguments) {
             let (machine, prepared) = (Rc::clone(&machine), Rc::clone(&prepared));

@@ -14,6 +14,7 @@ use crate::prepare;
 use crate::runs::{self, RunFolder};
 use crate::terminal::progress::Reporter;
 use crate::terminal::{self, visible};
+use futures_util::StreamExt as _;
 use glovebox_engine::inbox::Message;
 use glovebox_engine::run::{NewRun, Session};
 use glovebox_engine::stores::OpenStores;
@@ -166,6 +167,8 @@ impl Followed<'_> {
         let (mut interrupted, mut terminated) = (listen(SignalKind::interrupt())?, listen(SignalKind::terminate())?);
         let (known, mut records, mut asked) = (before.len(), before, false);
         let (began, mut is_told) = (tokio::time::Instant::now(), false);
+        let notes = self.connected.fleet.notes(self.id).await.map_err(|error| crate::fleet_connection::stop(&error))?;
+        let (mut notes, mut last_note) = (std::pin::pin!(notes), String::new());
         loop {
             let from = records.last().map_or(1, |last| last.seq + 1);
             let page = self.log.read(self.id, from, PAGE_RECORDS).await.map_err(|error| unread(&error))?;
@@ -181,6 +184,13 @@ impl Followed<'_> {
             }
             let by = tokio::select! {
                 () = tokio::time::sleep(LOOK_EVERY) => continue,
+                Some(note) = notes.next() => {
+                    if note != last_note {
+                        terminal::say(format_args!("{}\n", visible::line(&note)));
+                        last_note = note;
+                    }
+                    continue;
+                }
                 _ = interrupted.recv() => "signal INT",
                 _ = terminated.recv() => "signal TERM",
             };
