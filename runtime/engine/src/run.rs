@@ -25,6 +25,7 @@ pub use crate::run_dir::{
     APPLIED_FILE, HOLDOUTS_DIR, OWNER_FILE, RunDir, WORKSPACE_DIR, branch_folder, branch_workspace,
 };
 pub use begin::NewRun;
+pub use budget::budget;
 pub use cancel::cancel;
 pub use ending::lacks_space;
 pub use fork::{NoVisit, Source, VisitPoint, fork, visits};

@@ -16,7 +16,7 @@ use crate::mail::NatsMail;
 use crate::wire::Pointer;
 use glovebox_engine::driver::{Fault, RunError};
 use glovebox_engine::inbox::{Attendance, Inbox};
-use glovebox_engine::run::{DriveLimits, ResumeTerms, RunDir, Session};
+use glovebox_engine::run::{budget, DriveLimits, ResumeTerms, RunDir, Session};
 use glovebox_engine::signals::LocalSignals;
 use glovebox_engine::stores::{OpenStores, Stores};
 use glovebox_journal::event::RunId;
@@ -201,7 +201,9 @@ impl Drivers {
             Err(RunError::Ended { .. } | RunError::TakenOver { .. }) => return Ok(TurnEnd::Done),
             Err(error) => return Err(error.into()),
         }
-        let executors = FleetExecutors::new(&self.fleet, self.blobs.clone(), run.clone(), &executor.plan).await?;
+        let budget = budget(&executor.plan, session.state());
+        let executors =
+            FleetExecutors::new(&self.fleet, self.blobs.clone(), run.clone(), &executor.plan, budget).await?;
         let limits = DriveLimits { inbox: Inbox::new(Attendance::default(), mail), disk: None, liveness: None };
         let driven =
             session.drive_on(&executor.plan, &LocalSignals::new(), limits, &mut (), &Machines(&executors)).await;

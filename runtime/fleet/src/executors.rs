@@ -14,12 +14,15 @@ use futures_util::StreamExt as _;
 use glovebox_engine::assignment::{Assignment, AttemptResult};
 use glovebox_engine::driver::{Executors, Fault, MadeAttempt, Seat};
 use glovebox_engine::run::ClaimedTask;
+use glovebox_host::budget::{Budget, Till as _};
 use glovebox_host::llm::Steering;
 use glovebox_jail::pulse::Pulse;
-use glovebox_journal::event::{AttemptId, Digest, MachineId, NodeId, RunId, Task};
+use glovebox_journal::event::{Attempt, AttemptId, Digest, Ending, MachineId, NodeId, RunId, StageFinished, Task};
 use glovebox_journal::ports::{BlobStore as _, Delivery};
 use glovebox_plan::plan::{Plan, PlannedPlacement};
 use glovebox_record::placement::MachineFacts;
+use glovebox_record::spend::Spend;
+use glovebox_record::{Failure, FailureClass, FailureCode, Outcome};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -33,6 +36,8 @@ use tokio::time::{Instant, sleep, timeout};
 const OFFER_AGAIN: [Duration; 2] = [Duration::from_secs(2), Duration::from_secs(5)];
 /// Time without a machine after which the people who follow the run are told.
 const NOBODY_AFTER: Duration = Duration::from_secs(6);
+/// Number of machines that may be lost with one task before its attempt fails.
+const LOSSES_MAX: u32 = 5;
 /// Maximum number of machines that wait for a task for which the driver has not asked yet.
 const EARLY_MAX: usize = 64;
 /// Time between two looks at a machine that may be silent.
@@ -61,6 +66,8 @@ struct Desk {
     placement: PlannedPlacement,
     /// All stages of the plan.
     stages: BTreeSet<NodeId>,
+    /// The budget of the run.
+    budget: Budget,
     /// When this driver began to answer.
     since: Instant,
     tasks: Mutex<Tasks>,
@@ -77,13 +84,16 @@ struct Tasks {
     next: BTreeMap<AttemptId, AttemptId>,
     /// The tasks whose attempts were lost.
     lost: BTreeSet<Task>,
-    /// What the last machine that asked for a task lacked.
+    /// Number of times that machines were lost while they made the attempt of a task.
+    losses: HashMap<Task, u32>,
+    /// Why the last machine that asked for a task did not make it.
     lacking: HashMap<Task, String>,
 }
 
 /// An attempt in progress.
 struct Running {
     task: Task,
+    attempt: Attempt,
     /// `None` until the machine of an adopted attempt was heard.
     machine: Option<MachineId>,
     /// The stages that the machine can make. `None` for all.
@@ -97,6 +107,8 @@ struct Running {
     made: Option<Caller>,
     /// True if the machine gave the attempt back.
     is_given_back: bool,
+    /// The amount that the attempt has paid or reserved, and its node.
+    held: Option<(NodeId, Spend)>,
 }
 
 /// A machine that waits for an answer.
@@ -150,12 +162,12 @@ impl FleetExecutors {
     /// # Errors
     ///
     /// No server answers.
-    pub async fn new(fleet: &Fleet, blobs: ObjectBlobs, run: RunId, plan: &Plan) -> Result<Self, Fault> {
+    pub async fn new(fleet: &Fleet, blobs: ObjectBlobs, run: RunId, plan: &Plan, budget: Budget) -> Result<Self, Fault> {
         let jetstream = fleet.jetstream.clone();
         let mut questions = fleet.client.subscribe(jetstream.name.questions(&run)).await?;
         let (tasks, changed) = (Mutex::default(), Notify::new());
         let (placement, stages) = (plan.placement.clone(), plan.bindings.keys().cloned().collect());
-        let desk = Desk { plan: plan.digest(), placement, stages, since: Instant::now(), tasks, changed };
+        let desk = Desk { plan: plan.digest(), placement, stages, budget, since: Instant::now(), tasks, changed };
         let desk = Arc::new(desk);
         let (client, answering) = (fleet.client.clone(), Arc::clone(&desk));
         let own = client.clone();
@@ -209,6 +221,23 @@ impl FleetExecutors {
         }
     }
 
+    /// Notes that the machine of an attempt was lost. Returns the result of the attempt if that happened too often.
+    fn lose(&self, id: &AttemptId) -> Option<AttemptResult> {
+        let mut tasks = self.desk.lock();
+        let Running { task, machine, attempt, .. } = tasks.running.remove(id)?;
+        tracing::warn!(attempt = %id, ?machine, "an attempt was lost");
+        tasks.lost.insert(task.clone());
+        let losses = tasks.losses.entry(task).or_default();
+        *losses += 1;
+        if *losses < LOSSES_MAX {
+            return None;
+        }
+        let reason = format!("{LOSSES_MAX} machines were lost while they made the attempt");
+        let failure = Failure::new(FailureClass::Transient, FailureCode::MACHINE_LOST, reason);
+        let finished = StageFinished::new(attempt, Outcome::failed(failure));
+        Some(StageFinished { ending: Ending::MachineLost, machine, ..finished }.into())
+    }
+
     /// Tells the people who follow the run that no machine can make a task.
     fn tell_if_nobody_can(&self, delivery: &Delivery, since: Instant) {
         if since.elapsed() < NOBODY_AFTER {
@@ -249,15 +278,11 @@ impl FleetExecutors {
                     FleetSeat { caller, after, stages, desk }
                 });
                 if let Some((_, result)) = self.result(id, token).await? {
+                    self.desk.settle(id, &result.finished);
                     return Ok(Some(MadeAttempt { result, seat }));
                 }
-                let mut tasks = self.desk.lock();
-                if is_silent && let Some(running) = tasks.running.remove(id) {
-                    tracing::warn!(attempt = %id, machine = ?running.machine, "an attempt was lost");
-                    tasks.lost.insert(running.task);
-                }
                 if is_silent {
-                    return Ok(None);
+                    return Ok(self.lose(id).map(|result| MadeAttempt { result, seat: None }));
                 }
             }
             let _quiet = timeout(LOOK, changed).await;
@@ -332,12 +357,22 @@ impl Desk {
                 Some(_) => answers.send(&Answer::Overtaken),
                 None => answers.send(&self.unknown()),
             },
+            Ask::Reserve { attempt, node, held, wanted } => {
+                let running = tasks.running.get_mut(&attempt);
+                let running = running.filter(|running| running.machine.as_ref().is_none_or(|known| *known == machine));
+                answers.send(&match running {
+                    Some(running) => self.reserve(running, node, held, wanted),
+                    None => self.unknown(),
+                });
+            }
             Ask::GiveBack { attempt, reason } => {
                 let running = tasks.running.get_mut(&attempt);
                 let running = running.filter(|running| running.machine.as_ref() == Some(&machine));
                 if let Some(running) = running {
                     tracing::warn!(%attempt, %machine, reason, "a machine gave an attempt back");
                     running.is_given_back = true;
+                    let task = running.task.clone();
+                    tasks.lacking.insert(task, format!("`{machine}` gave it back: {reason}"));
                     drop(tasks);
                     self.changed.notify_waiters();
                 }
@@ -359,6 +394,28 @@ impl Desk {
                     None => answers.send(&self.unknown()),
                 }
             }
+        }
+    }
+
+    /// Reserves an amount for a call of an attempt. `held` is what the attempt has paid or reserved so far, as its machine
+    /// knows it, so a question that comes twice reserves nothing twice.
+    fn reserve(&self, running: &mut Running, node: NodeId, held: Spend, wanted: Spend) -> Answer {
+        let before = running.held.as_ref().map(|(_, held)| *held).unwrap_or_default();
+        self.budget.settle(&node, before, held);
+        let reserved = self.budget.reserve(&node, wanted);
+        running.held = Some((node, if reserved.is_ok() { held.plus(wanted) } else { held }));
+        match reserved {
+            Ok(()) => Answer::Granted,
+            Err(failure) => Answer::Denied(Box::new(failure)),
+        }
+    }
+
+    /// Replaces what a finished attempt has reserved by what it has spent.
+    fn settle(&self, attempt: &AttemptId, finished: &StageFinished) {
+        let held = self.lock().running.get_mut(attempt).and_then(|running| running.held.take());
+        if let Some((node, held)) = held {
+            let model = &finished.model;
+            self.budget.settle(&node, held, Spend::new(model.tokens, model.cost));
         }
     }
 
@@ -393,6 +450,7 @@ impl Desk {
         let order = Order { task: claimed, plan: self.plan };
         let running = Running {
             task,
+            attempt: assignment.attempt.clone(),
             machine,
             stages,
             order: order.clone(),
@@ -402,6 +460,7 @@ impl Desk {
             heard: Instant::now(),
             made: None,
             is_given_back: false,
+            held: None,
         };
         self.lock().running.insert(attempt, running);
         order
