@@ -326,7 +326,7 @@ fn bench<B: BlobStore>(
         // in the workspace.
         ignored,
         base: if is_needed { Arc::new(base) } else { Arc::default() },
-        budget: Arc::new(budget::budget(plan, state)),
+        budget: Arc::new(budget(plan, state)),
         targets: Arc::clone(targets),
         revocations: Arc::clone(revocations),
         policies: Arc::clone(&executor.worker.policies),

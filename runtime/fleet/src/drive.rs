@@ -16,7 +16,7 @@ use crate::mail::NatsMail;
 use crate::wire::Pointer;
 use glovebox_engine::driver::{Fault, RunError};
 use glovebox_engine::inbox::{Attendance, Inbox};
-use glovebox_engine::run::{budget, DriveLimits, ResumeTerms, RunDir, Session};
+use glovebox_engine::run::{DriveLimits, ResumeTerms, RunDir, Session, budget};
 use glovebox_engine::signals::LocalSignals;
 use glovebox_engine::stores::{OpenStores, Stores};
 use glovebox_journal::event::RunId;

@@ -162,7 +162,13 @@ impl FleetExecutors {
     /// # Errors
     ///
     /// No server answers.
-    pub async fn new(fleet: &Fleet, blobs: ObjectBlobs, run: RunId, plan: &Plan, budget: Budget) -> Result<Self, Fault> {
+    pub async fn new(
+        fleet: &Fleet,
+        blobs: ObjectBlobs,
+        run: RunId,
+        plan: &Plan,
+        budget: Budget,
+    ) -> Result<Self, Fault> {
         let jetstream = fleet.jetstream.clone();
         let mut questions = fleet.client.subscribe(jetstream.name.questions(&run)).await?;
         let (tasks, changed) = (Mutex::default(), Notify::new());

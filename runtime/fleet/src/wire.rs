@@ -8,8 +8,8 @@ use glovebox_engine::run::ClaimedTask;
 use glovebox_jail::pulse::PulseCounts;
 use glovebox_journal::event::{AttemptId, MachineId, NodeId, StageFinished, StatusIngested, Task};
 use glovebox_record::placement::MachineFacts;
-use glovebox_record::steering::SteeringMessage;
 use glovebox_record::spend::Spend;
+use glovebox_record::steering::SteeringMessage;
 use glovebox_record::{Digest, Failure, RunId, WaitKind};
 use serde::{Deserialize, Serialize};
 
