@@ -49,11 +49,19 @@ impl Fleet {
         self.bench.outside().join(if name == "client" { "state".to_owned() } else { format!("state-{name}") })
     }
 
-    /// Admits a machine.
+    /// Admits a machine without labels.
     fn admit(&self, name: &str, may: &str) {
+        self.admit_with(name, may, &[]);
+    }
+
+    /// Admits a machine with the labels that `flags` have.
+    fn admit_with(&self, name: &str, may: &str, flags: &[&str]) {
+        let labels = flags.windows(2).filter(|pair| pair[0] == "--label").flatten();
         let mut key = self.bench.command(&["fleet", "key"]);
         let key = Answer::of(key.env("GLOVEBOX_STATE_DIR", self.state(name)));
-        self.with(&["fleet", "admit", key.ends(0).stdout.trim(), "--name", name, "--may", may]).ends(0);
+        let mut words = vec!["fleet", "admit", key.ends(0).stdout.trim(), "--name", name, "--may", may];
+        words.extend(labels);
+        self.with(&words).ends(0);
     }
 
     /// Returns the public key of the operator.
@@ -82,7 +90,7 @@ impl Fleet {
 
     /// Admits and starts a machine.
     fn work_as(&mut self, name: &str, may: &str, flags: &[&str]) {
-        self.admit(name, may);
+        self.admit_with(name, may, flags);
         let (operator, state) = (self.operator(), self.state(name));
         let dir = self.bench.outside().join("machines");
         let mut command =
@@ -114,10 +122,11 @@ impl Fleet {
         logs.collect()
     }
 
-    /// Reads the records of a run that was pulled.
+    /// Reads the events of a run that was pulled.
     fn records(&self, run: &str) -> Vec<Value> {
         let text = self.bench.run_text(run, "progress.ndjson");
-        text.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
+        let record = |line| -> Value { serde_json::from_str(line).unwrap() };
+        text.lines().map(|line| record(line)["event"].clone()).collect()
     }
 
     /// Waits until a file exists that a command outside of any sandbox would see.
@@ -145,7 +154,7 @@ impl Drop for Fleet {
 }
 
 fn of_kind<'a>(records: &'a [Value], kind: &str) -> Vec<&'a Value> {
-    records.iter().filter(|record| record["type"] == kind).collect()
+    records.iter().filter(|event| event["kind"] == kind).collect()
 }
 
 #[test]
@@ -168,9 +177,10 @@ fn a_run_is_made_by_machines_and_its_directory_is_an_ordinary_one() {
     fleet.bench.glovebox(&["run", "pipeline.dot", "--run-id", "here"]).ends(0);
     let outcomes = |run: &str| -> Vec<Value> {
         let records = fleet.records(run);
-        of_kind(&records, "stage.finished").iter().map(|record| record["files"]["changes"].clone()).collect()
+        of_kind(&records, "stage.finished").iter().map(|event| event["changes"].clone()).collect()
     };
-    assert_eq!(outcomes("r").len(), outcomes("here").len());
+    assert!(outcomes("r").iter().all(Value::is_array), "{records:?}");
+    assert_eq!(outcomes("r"), outcomes("here"));
 }
 
 #[test]
@@ -266,9 +276,15 @@ fn what_a_fleet_cannot_run_is_refused_before_the_run_exists() {
     let Some(fleet) = Fleet::start(TWO) else { return };
     let run = |flags: &[&str]| fleet.with(&[&["run", "pipeline.dot"], flags].concat());
     run(&["--tier", "bwrap"]).ends(2).says("`--tier` has no meaning with `--nats`");
-    fleet.bench.write("scripts/scenarios/s/scenario.toml", "");
     fleet.bench.write("glovebox.toml", "[workspace]\ngit = \"history\"\n");
     run(&["--run-id", "a"]).ends(3).says("does not travel to other machines");
+    fleet
+        .bench
+        .write("glovebox.toml", "[trust]\n[[trust.key]]\nname = \"k\"\npath = \"../k.pub\"\nplugins = [\"*\"]\n");
+    run(&["--run-id", "a"]).ends(3);
+    std::fs::remove_file(fleet.bench.project().join("glovebox.toml")).unwrap();
+    fleet.bench.write("scripts/scenarios/s/scenario.toml", "");
+    run(&["--run-id", "a"]).ends(6).says("has hold-outs");
     fleet.with(&["pull", "a"]).ends(2).says("the fleet has no run `a`");
     let unreachable = fleet.bench.glovebox(&["run", "pipeline.dot", "--nats", "nats://127.0.0.1:1"]);
     assert!([2, 9].contains(&unreachable.code), "{}", unreachable.stderr);

@@ -98,6 +98,7 @@ mod parallel;
 mod patch;
 mod pictures;
 mod pipeline_guide;
+mod placement;
 mod plan;
 mod plan_questions;
 mod plugin_attributes;

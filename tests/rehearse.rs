@@ -63,6 +63,15 @@ fn only_what_the_plugin_needs_is_proposed_and_nothing_is_written() {
 }
 
 #[test]
+fn a_rehearsal_runs_only_what_this_machine_can_run() {
+    let bench = bench(COPIES);
+    bench.write("pipeline.dot", &PIPELINE.replace("allowed_write_paths", "runs_on=gpu, allowed_write_paths"));
+    let rehearse = ["plugin", "rehearse", "acme.copy", "--accept"];
+    bench.glovebox(&rehearse).ends(6).says("`stage` needs label `gpu`").never_says("needed ");
+    bench.glovebox(&[&rehearse[..], &["--label", "gpu"]].concat()).ends(0).says("needed   read ./");
+}
+
+#[test]
 fn a_rehearsal_without_the_plugin_or_with_too_few_runs_says_so() {
     let bench = bench(COPIES);
     bench.glovebox(&["plugin", "rehearse", "acme.other"]).ends(2).says("`acme.other` is not a plugin of this project");

@@ -15,6 +15,7 @@ mod fork;
 mod groups;
 mod help;
 mod keeping;
+mod labels;
 mod machine;
 mod models;
 mod parallel;
@@ -46,6 +47,7 @@ pub use fork::ForkArguments;
 pub use groups::tree;
 pub use help::{CompletionsArguments, HelpArguments, ManArguments};
 pub use keeping::{CollectArguments, ListArguments, RemoveArguments};
+pub use labels::LabelArguments;
 pub use machine::{CompileArguments, DoctorArguments, SchemaArguments, VersionArguments};
 pub use models::{FakeArguments, ModelsCommand, ModelsListArguments, ModelsTestArguments};
 pub use parallel::ParallelArguments;
@@ -332,6 +334,8 @@ pub struct ExecutionArguments {
     pub stall: StallArguments,
     #[command(flatten)]
     pub spend: SpendArguments,
+    #[command(flatten)]
+    pub labels: LabelArguments,
     /// Run the commands of stages without a sandbox
     #[arg(long)]
     pub dangerously_no_sandbox: bool,
@@ -473,7 +477,7 @@ pub struct PlanArguments {
     /// Show what the plan of this run allowed, as its record has it, and bind nothing
     #[arg(long, value_name = "RUN", conflicts_with_all = ["file", "workdir", "inputs", "locked", "script", "max_steps",
         "max_wall_time", "max_parallel", "max_tokens", "max_budget_usd", "stall_timeout_ms", "stall_check_interval_ms",
-        "dangerously_no_sandbox", "against", "deny"])]
+        "labels", "dangerously_no_sandbox", "against", "deny"])]
     pub run: Option<RunSelector>,
     /// Exit with 6 if the plan has what RULE names: `run=cargo publish`, `write=.github/`, `read=secrets/`, `reach=*`,
     /// `plugin=*`, `model`, `network-full`, or `widened` for all that `--against` shows as new. Repeatable
@@ -521,11 +525,16 @@ pub struct ResumeArguments {
     pub stall: StallArguments,
     #[command(flatten)]
     pub spend: SpendArguments,
+    #[command(flatten)]
+    pub labels: LabelArguments,
     /// Run the commands of stages without a sandbox; required again if the run was started with it
     #[arg(long)]
     pub dangerously_no_sandbox: bool,
     #[command(flatten)]
     pub runs: RunsArguments,
+    #[cfg(feature = "fleet")]
+    #[command(flatten)]
+    pub fleet: FleetArguments,
     #[command(flatten)]
     pub people: PeopleArguments,
     #[command(flatten)]

@@ -2,4 +2,5 @@
 
 pub mod machine;
 pub mod pull;
+pub mod remote;
 pub mod start;

@@ -108,25 +108,50 @@ fn dispatch(command: Command) -> CommandResult {
         Command::Explain(Deferred(arguments)) => commands::explain::explain(&arguments),
         Command::Graph(Deferred(arguments)) => commands::graph::graph(&arguments),
         Command::Plan(Deferred(arguments)) => commands::plan::plan(&arguments),
+        #[cfg(feature = "fleet")]
+        Command::Resume(Deferred(arguments)) if arguments.fleet.is_named() => fleet::remote::resume(&arguments),
         Command::Resume(Deferred(arguments)) => commands::resume::resume(&arguments),
         Command::Fork(Deferred(arguments)) => commands::fork::fork(arguments),
+        #[cfg(feature = "fleet")]
+        Command::Cancel(Deferred(arguments)) if arguments.fleet.is_named() => fleet::remote::cancel(&arguments),
         Command::Cancel(Deferred(arguments)) => commands::control::cancel(&arguments),
+        #[cfg(feature = "fleet")]
+        Command::Pause(Deferred(arguments)) if arguments.fleet.is_named() => fleet::remote::pause(&arguments),
         Command::Pause(Deferred(arguments)) => commands::control::pause(&arguments),
+        #[cfg(feature = "fleet")]
+        Command::Steer(Deferred(arguments)) if arguments.fleet.is_named() => fleet::remote::steer(&arguments),
         Command::Steer(Deferred(arguments)) => commands::steer::steer(&arguments),
         Command::Wait(Deferred(arguments)) => commands::control::wait(&arguments),
         Command::Attach(Deferred(arguments)) => commands::attach::attach(&arguments),
         Command::Ls(Deferred(arguments)) => commands::ls::ls(&arguments),
         Command::Rm(Deferred(arguments)) => commands::rm::rm(&arguments),
         Command::Gc(Deferred(arguments)) => commands::gc::gc(&arguments),
+        #[cfg(feature = "fleet")]
+        Command::Answer(Deferred(arguments)) if arguments.fleet.is_named() => fleet::remote::answer(&arguments),
         Command::Answer(Deferred(arguments)) => commands::answer::answer(&arguments),
         Command::Gates(Deferred(arguments)) => commands::gates::gates(&arguments),
+        #[cfg(feature = "fleet")]
+        Command::Show(Deferred(mut arguments)) if arguments.fleet.is_named() => {
+            let _copy = fleet::remote::copy(&arguments.fleet, &arguments.run, &mut arguments.runs)?;
+            commands::show::show(&arguments)
+        }
         Command::Show(Deferred(arguments)) => commands::show::show(&arguments),
+        #[cfg(feature = "fleet")]
+        Command::Why(Deferred(mut arguments)) if arguments.fleet.is_named() => {
+            let _copy = fleet::remote::copy(&arguments.fleet, &arguments.run, &mut arguments.runs)?;
+            commands::why::why(&arguments)
+        }
         Command::Why(Deferred(arguments)) => commands::why::why(&arguments),
         Command::Verify(Deferred(arguments)) => commands::verify::verify(&arguments),
         Command::Evidence(Deferred(arguments)) => commands::evidence::evidence(&arguments),
         Command::Attest(Deferred(arguments)) => commands::attest::attest(&arguments),
         Command::VerifyRun(Deferred(arguments)) => commands::verify_run::verify_run(&arguments),
         Command::Tasks(Deferred(arguments)) => commands::tasks::tasks(&arguments),
+        #[cfg(feature = "fleet")]
+        Command::Logs(Deferred(mut arguments)) if arguments.fleet.is_named() => {
+            let _copy = fleet::remote::copy(&arguments.fleet, &arguments.run, &mut arguments.runs)?;
+            commands::logs::logs(&arguments)
+        }
         Command::Logs(Deferred(arguments)) => commands::logs::logs(&arguments),
         Command::Transcript(Deferred(arguments)) => commands::transcript::transcript(&arguments),
         Command::Apply(Deferred(arguments)) => commands::apply::apply(&arguments),

@@ -25,11 +25,12 @@ pub use crate::run_dir::{
     APPLIED_FILE, HOLDOUTS_DIR, OWNER_FILE, RunDir, WORKSPACE_DIR, branch_folder, branch_workspace,
 };
 pub use begin::NewRun;
+pub use budget::budget;
 pub use cancel::cancel;
 pub use ending::lacks_space;
 pub use fork::{NoVisit, Source, VisitPoint, fork, visits};
 pub use machine::{AttemptControl, ClaimedTask, MachineError, MachineRun, UnboundRun};
-pub use pull::pull;
+pub use pull::{Pulled, pull};
 pub use quota::QuotaAtResume;
 pub use reuse::EarlierRun;
 pub use session::{DriveLimits, ReadProblem, Replan, ResumeTerms, Session};
@@ -325,7 +326,7 @@ fn bench<B: BlobStore>(
         // in the workspace.
         ignored,
         base: if is_needed { Arc::new(base) } else { Arc::default() },
-        budget: Arc::new(budget::budget(plan, state)),
+        budget: Arc::new(budget(plan, state)),
         targets: Arc::clone(targets),
         revocations: Arc::clone(revocations),
         policies: Arc::clone(&executor.worker.policies),

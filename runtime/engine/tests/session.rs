@@ -17,7 +17,7 @@ use glovebox_plan::config::ExecSetting;
 use glovebox_plan::config::sandbox::SandboxSetting;
 use glovebox_plan::plan::{
     Confinement, OperatorBounds, Plan, PlanFindings, PlannedChecks, PlannedCommands, PlannedFolders, PlannedModels,
-    SandboxPlan,
+    PlannedPlacement, SandboxPlan,
 };
 use glovebox_plan::prepare::executor::Worker;
 use glovebox_record::spend::SpendBounds;
@@ -120,6 +120,7 @@ fn plan(pipeline: &Pipeline) -> Plan {
             },
         },
         models: PlannedModels::default(),
+        placement: PlannedPlacement::default(),
         checks: PlannedChecks::default(),
         bounds: OperatorBounds { disk_bytes_max: u64::MAX, parallel_max: 4, spend_max: SpendBounds::default() },
         findings: PlanFindings::default(),

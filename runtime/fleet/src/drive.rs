@@ -7,7 +7,7 @@
 
 use crate::blobs::ObjectBlobs;
 use crate::consumer::{Consumer, LEASE, Leased};
-use crate::executors::{FleetExecutors, Machines, StagesByRole};
+use crate::executors::{FleetExecutors, Machines};
 use crate::fleet::{Fleet, FleetError};
 use crate::jetstream::{JetStream, RequestError};
 use crate::log::NatsLog;
@@ -16,14 +16,14 @@ use crate::mail::NatsMail;
 use crate::wire::Pointer;
 use glovebox_engine::driver::{Fault, RunError};
 use glovebox_engine::inbox::{Attendance, Inbox};
-use glovebox_engine::run::{DriveLimits, ResumeTerms, RunDir, Session};
+use glovebox_engine::run::{DriveLimits, ResumeTerms, RunDir, Session, budget};
 use glovebox_engine::signals::LocalSignals;
 use glovebox_engine::stores::{OpenStores, Stores};
-use glovebox_journal::event::{NodeId, RunId};
+use glovebox_journal::event::RunId;
 use glovebox_journal::ports::{Leases, PortError};
 use glovebox_state::run_state::RunState;
 use jiff::Timestamp;
-use std::collections::{BTreeSet, HashMap};
+use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 use tokio::time::{Instant, sleep};
@@ -201,13 +201,9 @@ impl Drivers {
             Err(RunError::Ended { .. } | RunError::TakenOver { .. }) => return Ok(TurnEnd::Done),
             Err(error) => return Err(error.into()),
         }
-        // A join without a component of its own merges branches: it judges nothing.
-        let judges = |stage: &NodeId| executor.plan.binding(stage).is_some_and(|binding| binding.is_verifier());
-        let stages = pipeline.stages().map(|stage| stage.id.clone());
-        let (verify, build): (BTreeSet<NodeId>, BTreeSet<NodeId>) = stages.partition(judges);
-        let by_role = StagesByRole { build: Arc::new(build), verify: Arc::new(verify) };
-        let (blobs, plan) = (self.blobs.clone(), executor.plan.digest());
-        let executors = FleetExecutors::new(&self.fleet, blobs, run.clone(), plan, by_role).await?;
+        let budget = budget(&executor.plan, session.state());
+        let executors =
+            FleetExecutors::new(&self.fleet, self.blobs.clone(), run.clone(), &executor.plan, budget).await?;
         let limits = DriveLimits { inbox: Inbox::new(Attendance::default(), mail), disk: None, liveness: None };
         let driven =
             session.drive_on(&executor.plan, &LocalSignals::new(), limits, &mut (), &Machines(&executors)).await;

@@ -16,10 +16,15 @@ use futures_util::StreamExt as _;
 use glovebox_engine::assignment::{Assignment, AttemptResult};
 use glovebox_engine::driver::{Executors, Fault, MadeAttempt, Seat};
 use glovebox_engine::run::ClaimedTask;
+use glovebox_host::budget::{Budget, Till as _};
 use glovebox_host::llm::Steering;
 use glovebox_jail::pulse::Pulse;
-use glovebox_journal::event::{AttemptId, Digest, MachineId, NodeId, RunId, Task};
+use glovebox_journal::event::{Attempt, AttemptId, Digest, Ending, MachineId, NodeId, RunId, StageFinished, Task};
 use glovebox_journal::ports::{BlobStore as _, Delivery, PortError};
+use glovebox_plan::plan::{Plan, PlannedPlacement};
+use glovebox_record::placement::MachineFacts;
+use glovebox_record::spend::Spend;
+use glovebox_record::{Failure, FailureClass, FailureCode, Outcome};
 use glovebox_signing::envelope::PayloadType;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -31,7 +36,11 @@ use tokio::time::{Instant, sleep, timeout};
 
 /// Time after which a task that no machine asks for is pointed to again, for the first time and later. The pointer that came
 /// with the record may be in the hands of a machine that died.
-const OFFER_AGAIN: [Duration; 2] = [Duration::from_secs(2), Duration::from_secs(15)];
+const OFFER_AGAIN: [Duration; 2] = [Duration::from_secs(2), Duration::from_secs(5)];
+/// Time without a machine after which the people who follow the run are told.
+const NOBODY_AFTER: Duration = Duration::from_secs(6);
+/// Number of machines that may be lost with one task before its attempt fails.
+const LOSSES_MAX: u32 = 5;
 /// Maximum number of machines that wait for a task for which the driver has not asked yet.
 const EARLY_MAX: usize = 64;
 /// The roles of which a machine needs one to make attempts.
@@ -42,10 +51,10 @@ const LOOK: Duration = Duration::from_secs(1);
 /// The machines that make the attempts of one run.
 pub struct FleetExecutors {
     desk: Arc<Desk>,
-    fleet: Fleet,
     jetstream: JetStream,
     blobs: ObjectBlobs,
     run: RunId,
+    fleet: Fleet,
     answering: AbortHandle,
 }
 
@@ -58,8 +67,14 @@ impl Drop for FleetExecutors {
 /// The tasks for which machines are wanted, and the attempts in progress.
 struct Desk {
     plan: Digest,
-    /// The stages of each role. A machine that is admitted to one of them makes only its stages.
-    by_role: StagesByRole,
+    /// What the stages of the plan need of their machines.
+    placement: PlannedPlacement,
+    /// All stages of the plan.
+    stages: BTreeSet<NodeId>,
+    /// The stages that judge the work of others.
+    judges: BTreeSet<NodeId>,
+    /// The budget of the run.
+    budget: Budget,
     /// When this driver began to answer.
     since: Instant,
     tasks: Mutex<Tasks>,
@@ -68,21 +83,28 @@ struct Desk {
 
 #[derive(Default)]
 struct Tasks {
-    wanted: HashMap<Task, oneshot::Sender<Caller>>,
+    wanted: HashMap<Task, oneshot::Sender<Claimant>>,
     /// Machines that asked for a task just before the driver did.
-    early: HashMap<Task, Caller>,
+    early: HashMap<Task, Claimant>,
     running: BTreeMap<AttemptId, Running>,
     /// The next order of the machine that made an attempt, for a question that comes twice.
     next: BTreeMap<AttemptId, AttemptId>,
     /// The tasks whose attempts were lost.
     lost: BTreeSet<Task>,
+    /// Number of times that machines were lost while they made the attempt of a task.
+    losses: HashMap<Task, u32>,
+    /// Why the last machine that asked for a task did not make it.
+    lacking: HashMap<Task, String>,
 }
 
 /// An attempt in progress.
 struct Running {
     task: Task,
+    attempt: Attempt,
     /// `None` until the machine of an adopted attempt was heard.
     machine: Option<MachineId>,
+    /// The stages that the machine can make. `None` for all.
+    stages: Option<Arc<BTreeSet<NodeId>>>,
     order: Order,
     stop: Arc<AtomicBool>,
     steering: Steering,
@@ -92,36 +114,18 @@ struct Running {
     made: Option<Caller>,
     /// True if the machine gave the attempt back.
     is_given_back: bool,
-}
-
-/// The stages of a plan by the role that a machine needs to make them.
-#[derive(Debug, Clone, Default)]
-pub struct StagesByRole {
-    /// The stages that build.
-    pub build: Arc<BTreeSet<NodeId>>,
-    /// The stages that judge.
-    pub verify: Arc<BTreeSet<NodeId>>,
-}
-
-impl StagesByRole {
-    /// Returns the stages that a machine may make. `None` if it may make all.
-    fn of(&self, admission: &Admission) -> Option<Arc<BTreeSet<NodeId>>> {
-        match (admission.has_any(&[Role::Build]), admission.has_any(&[Role::Verify])) {
-            (true, true) => None,
-            (true, false) => Some(Arc::clone(&self.build)),
-            (false, true) => Some(Arc::clone(&self.verify)),
-            (false, false) => Some(Arc::default()),
-        }
-    }
+    /// The amount that the attempt has paid or reserved, and its node.
+    held: Option<(NodeId, Spend)>,
 }
 
 /// A machine that waits for an answer.
 struct Caller {
     machine: MachineId,
-    /// The stages that it may make. `None` for all.
-    stages: Option<Arc<BTreeSet<NodeId>>>,
     answers: Answers,
 }
+
+/// A machine that waits for an answer, and the stages that it can make. `None` for all.
+type Claimant = (Caller, Option<Arc<BTreeSet<NodeId>>>);
 
 /// The subject of one answer.
 struct Answers {
@@ -160,7 +164,7 @@ impl Drop for Answers {
 }
 
 impl FleetExecutors {
-    /// Begins to answer the machines that ask about a run. `plan` is the digest of the run's plan.
+    /// Begins to answer the machines that ask about a run.
     ///
     /// # Errors
     ///
@@ -169,13 +173,18 @@ impl FleetExecutors {
         fleet: &Fleet,
         blobs: ObjectBlobs,
         run: RunId,
-        plan: Digest,
-        by_role: StagesByRole,
+        plan: &Plan,
+        budget: Budget,
     ) -> Result<Self, Fault> {
         let jetstream = fleet.jetstream.clone();
         let mut questions = fleet.client.subscribe(jetstream.name.questions(&run)).await?;
         let (tasks, changed) = (Mutex::default(), Notify::new());
-        let desk = Arc::new(Desk { plan, by_role, since: Instant::now(), tasks, changed });
+        let (placement, stages) = (plan.placement.clone(), plan.bindings.keys().cloned().collect());
+        let judges = plan.bindings.iter().filter(|(_, binding)| binding.is_verifier());
+        let judges = judges.map(|(stage, _)| stage.clone()).collect();
+        let (plan, since) = (plan.digest(), Instant::now());
+        let desk = Desk { plan, placement, stages, judges, budget, since, tasks, changed };
+        let desk = Arc::new(desk);
         let (asked, answering, about) = (fleet.clone(), Arc::clone(&desk), run.clone());
         let answering = tokio::spawn(async move {
             while let Some(message) = questions.next().await {
@@ -236,6 +245,37 @@ impl FleetExecutors {
         }
     }
 
+    /// Notes that the machine of an attempt was lost. Returns the result of the attempt if that happened too often.
+    fn lose(&self, id: &AttemptId) -> Option<AttemptResult> {
+        let mut tasks = self.desk.lock();
+        let Running { task, machine, attempt, .. } = tasks.running.remove(id)?;
+        tracing::warn!(attempt = %id, ?machine, "an attempt was lost");
+        tasks.lost.insert(task.clone());
+        let losses = tasks.losses.entry(task).or_default();
+        *losses += 1;
+        if *losses < LOSSES_MAX {
+            return None;
+        }
+        let reason = format!("{LOSSES_MAX} machines were lost while they made the attempt");
+        let failure = Failure::new(FailureClass::Transient, FailureCode::MACHINE_LOST, reason);
+        let finished = StageFinished::new(attempt, Outcome::failed(failure));
+        Some(StageFinished { ending: Ending::MachineLost, machine, ..finished }.into())
+    }
+
+    /// Tells the people who follow the run that no machine can make a task.
+    fn tell_if_nobody_can(&self, delivery: &Delivery, since: Instant) {
+        if since.elapsed() < NOBODY_AFTER {
+            return;
+        }
+        let lacking = self.desk.lock().lacking.get(&delivery.task).cloned();
+        let why = lacking.unwrap_or_else(|| "no machine asks for it".to_owned());
+        let note = format!("`{}` waits for a machine: {why}", delivery.task.node);
+        tracing::warn!(run = %self.run, note, "a stage waits");
+        let (client, subject) = (self.fleet.client.clone(), self.jetstream.name.notes(&self.run));
+        // A note is only a hint, and may be lost.
+        tokio::spawn(async move { client.publish(subject, note.into()).await });
+    }
+
     fn dropped<T>(&self, attempt: &AttemptId, reason: &str) -> Option<T> {
         tracing::warn!(%attempt, reason, "a result was dropped");
         None
@@ -249,23 +289,24 @@ impl FleetExecutors {
             let (made, is_silent) = {
                 let mut tasks = self.desk.lock();
                 match tasks.running.get_mut(id) {
-                    Some(running) => (running.made.take(), running.is_given_back || running.heard.elapsed() > LEASE),
+                    Some(running) => {
+                        let made = running.made.take().map(|caller| (caller, running.stages.clone()));
+                        (made, running.is_given_back || running.heard.elapsed() > LEASE)
+                    }
                     None => (None, true),
                 }
             };
             if made.is_some() || is_silent {
-                let seat =
-                    made.map(|caller| FleetSeat { caller, after: Some(id.clone()), desk: Arc::clone(&self.desk) });
+                let seat = made.map(|(caller, stages)| {
+                    let (after, desk) = (Some(id.clone()), Arc::clone(&self.desk));
+                    FleetSeat { caller, after, stages, desk }
+                });
                 if let Some((_, result)) = self.result(id, token).await? {
+                    self.desk.settle(id, &result.finished);
                     return Ok(Some(MadeAttempt { result, seat }));
                 }
-                let mut tasks = self.desk.lock();
-                if is_silent && let Some(running) = tasks.running.remove(id) {
-                    tracing::warn!(attempt = %id, machine = ?running.machine, "an attempt was lost");
-                    tasks.lost.insert(running.task);
-                }
                 if is_silent {
-                    return Ok(None);
+                    return Ok(self.lose(id).map(|result| MadeAttempt { result, seat: None }));
                 }
             }
             let _quiet = timeout(LOOK, changed).await;
@@ -300,6 +341,11 @@ impl Drop for RunningGuard<'_> {
     }
 }
 
+/// Returns what counts of what a machine says of itself: it has only labels of its admission.
+fn admitted(facts: MachineFacts, admission: &Admission) -> MachineFacts {
+    MachineFacts { labels: facts.labels.intersection(&admission.labels).cloned().collect(), ..facts }
+}
+
 impl Desk {
     fn lock(&self) -> MutexGuard<'_, Tasks> {
         self.tasks.lock().unwrap_or_else(PoisonError::into_inner)
@@ -313,14 +359,17 @@ impl Desk {
                 format!("the machine speaks version {protocol} of the protocol, and the driver version {PROTOCOL}");
             return answers.send(&Answer::Refused { reason });
         }
-        let stages = self.by_role.of(admission);
         let mut tasks = self.lock();
         match ask {
-            Ask::Claim { task, .. } if stages.as_ref().is_some_and(|stages| !stages.contains(&task.stage())) => {
-                let reason = format!("`{machine}` is not admitted to make the stage `{}`", task.stage());
-                answers.send(&Answer::Refused { reason });
-            }
-            Ask::Claim { task, .. } => {
+            Ask::Claim { task, facts, .. } => {
+                let facts = admitted(facts, admission);
+                let lacks = self.lacking(&task.stage(), &facts, admission);
+                if !lacks.is_empty() {
+                    let reason = format!("`{}` needs {}", task.node, lacks.join(", "));
+                    tasks.lacking.insert(task, format!("`{machine}` lacks {}", lacks.join(", ")));
+                    return answers.send(&Answer::Refused { reason });
+                }
+                let can_make = self.can_make(&facts, admission);
                 let known = tasks.running.values().find(|running| running.task == task);
                 match known {
                     Some(running) if running.machine.as_ref() == Some(&machine) => {
@@ -329,13 +378,13 @@ impl Desk {
                     Some(_) => answers.send(&Answer::NotNeeded),
                     None => match tasks.wanted.remove(&task) {
                         // The driver may have given up the request meanwhile: then the caller is dropped, and told so.
-                        Some(wanted) => drop(wanted.send(Caller { machine, stages, answers })),
+                        Some(wanted) => drop(wanted.send((Caller { machine, answers }, can_make))),
                         None => {
                             if tasks.early.len() >= EARLY_MAX {
                                 tasks.early.clear();
                             }
                             let answers = answers.or(Answer::Later);
-                            tasks.early.insert(task, Caller { machine, stages, answers });
+                            tasks.early.insert(task, (Caller { machine, answers }, can_make));
                         }
                     },
                 }
@@ -353,12 +402,22 @@ impl Desk {
                 Some(_) => answers.send(&Answer::Overtaken),
                 None => answers.send(&self.unknown()),
             },
+            Ask::Reserve { attempt, node, held, wanted } => {
+                let running = tasks.running.get_mut(&attempt);
+                let running = running.filter(|running| running.machine.as_ref().is_none_or(|known| *known == machine));
+                answers.send(&match running {
+                    Some(running) => self.reserve(running, node, held, wanted),
+                    None => self.unknown(),
+                });
+            }
             Ask::GiveBack { attempt, reason } => {
                 let running = tasks.running.get_mut(&attempt);
                 let running = running.filter(|running| running.machine.as_ref() == Some(&machine));
                 if let Some(running) = running {
                     tracing::warn!(%attempt, %machine, reason, "a machine gave an attempt back");
                     running.is_given_back = true;
+                    let task = running.task.clone();
+                    tasks.lacking.insert(task, format!("`{machine}` gave it back: {reason}"));
                     drop(tasks);
                     self.changed.notify_waiters();
                 }
@@ -372,7 +431,7 @@ impl Desk {
                 }
                 match tasks.running.get_mut(&attempt) {
                     Some(running) => {
-                        running.made = Some(Caller { machine, stages, answers });
+                        running.made = Some(Caller { machine, answers });
                         running.heard = Instant::now();
                         drop(tasks);
                         self.changed.notify_waiters();
@@ -383,18 +442,68 @@ impl Desk {
         }
     }
 
+    /// Reserves an amount for a call of an attempt. `held` is what the attempt has paid or reserved so far, as its machine
+    /// knows it, so a question that comes twice reserves nothing twice.
+    fn reserve(&self, running: &mut Running, node: NodeId, held: Spend, wanted: Spend) -> Answer {
+        let before = running.held.as_ref().map(|(_, held)| *held).unwrap_or_default();
+        self.budget.settle(&node, before, held);
+        let reserved = self.budget.reserve(&node, wanted);
+        running.held = Some((node, if reserved.is_ok() { held.plus(wanted) } else { held }));
+        match reserved {
+            Ok(()) => Answer::Granted,
+            Err(failure) => Answer::Denied(Box::new(failure)),
+        }
+    }
+
+    /// Replaces what a finished attempt has reserved by what it has spent.
+    fn settle(&self, attempt: &AttemptId, finished: &StageFinished) {
+        let held = self.lock().running.get_mut(attempt).and_then(|running| running.held.take());
+        if let Some((node, held)) = held {
+            let model = &finished.model;
+            self.budget.settle(&node, held, Spend::new(model.tokens, model.cost));
+        }
+    }
+
+    /// Returns what a machine lacks for a stage.
+    fn lacking(&self, stage: &NodeId, facts: &MachineFacts, admission: &Admission) -> Vec<String> {
+        let need = self.placement.need(stage);
+        let needs = need.into_iter().flat_map(|need| facts.lacking(need)).map(|lack| lack.to_string());
+        let role = if self.judges.contains(stage) { Role::Verify } else { Role::Build };
+        let role = (!admission.has_any(&[role])).then(|| format!("an admission to `{role}`"));
+        let tier = admission.tier.filter(|least| facts.tier < Some(*least));
+        let tier = tier.map(|least| format!("the tier `{least}` of its admission"));
+        needs.chain(role).chain(tier).collect()
+    }
+
+    /// Returns the stages that a machine can make. `None` for all.
+    fn can_make(&self, facts: &MachineFacts, admission: &Admission) -> Option<Arc<BTreeSet<NodeId>>> {
+        let has_all = |stage: &&NodeId| self.lacking(stage, facts, admission).is_empty();
+        let is_admitted_to_all = MAKERS.iter().all(|role| admission.may.contains(role)) && admission.tier.is_none();
+        if self.placement.needs.is_empty() && is_admitted_to_all {
+            return None;
+        }
+        Some(Arc::new(self.stages.iter().filter(has_all).cloned().collect()))
+    }
+
     /// Returns the answer about an attempt that is not known. A driver that has just taken the run over may still adopt it.
     fn unknown(&self) -> Answer {
         if self.since.elapsed() < LEASE { Answer::Later } else { Answer::Overtaken }
     }
 
-    fn begin(&self, assignment: &Assignment, machine: Option<MachineId>) -> Order {
+    fn begin(
+        &self,
+        assignment: &Assignment,
+        machine: Option<MachineId>,
+        stages: Option<Arc<BTreeSet<NodeId>>>,
+    ) -> Order {
         let (attempt, task) = (assignment.attempt.id.clone(), assignment.attempt.task.clone());
         let claimed = ClaimedTask { attempt: attempt.clone(), branch: task.branch.clone(), token: assignment.token };
         let order = Order { task: claimed, plan: self.plan };
         let running = Running {
             task,
+            attempt: assignment.attempt.clone(),
             machine,
+            stages,
             order: order.clone(),
             stop: Arc::clone(&assignment.stop),
             steering: assignment.steering.clone(),
@@ -402,6 +511,7 @@ impl Desk {
             heard: Instant::now(),
             made: None,
             is_given_back: false,
+            held: None,
         };
         self.lock().running.insert(attempt, running);
         order
@@ -413,6 +523,8 @@ pub struct FleetSeat {
     caller: Caller,
     /// The attempt that the machine made before.
     after: Option<AttemptId>,
+    /// The stages that the machine can make. `None` for all.
+    stages: Option<Arc<BTreeSet<NodeId>>>,
     desk: Arc<Desk>,
 }
 
@@ -436,24 +548,27 @@ impl<'e> Executors for Machines<'e> {
         let (wanted, mut taken) = oneshot::channel();
         let was_lost = {
             let mut tasks = executors.desk.lock();
-            if let Some(caller) = tasks.early.remove(&delivery.task) {
-                let answers = caller.answers.or(Answer::NotNeeded);
-                drop(wanted.send(Caller { answers, ..caller }));
+            if let Some((Caller { machine, answers }, stages)) = tasks.early.remove(&delivery.task) {
+                let answers = answers.or(Answer::NotNeeded);
+                drop(wanted.send((Caller { machine, answers }, stages)));
             } else {
                 tasks.wanted.insert(delivery.task.clone(), wanted);
             }
             tasks.lost.remove(&delivery.task)
         };
+        let begun = Instant::now();
         let mut wait = if was_lost { Duration::ZERO } else { OFFER_AGAIN[0] };
         loop {
             tokio::select! {
                 biased;
-                caller = &mut taken => {
-                    let seat = FleetSeat { caller: caller?, after: None, desk: Arc::clone(&executors.desk) };
+                claimant = &mut taken => {
+                    let (caller, stages) = claimant?;
+                    let seat = FleetSeat { caller, after: None, stages, desk: Arc::clone(&executors.desk) };
                     return Ok(SeatAt { seat, executors });
                 }
                 () = sleep(wait) => executors.offer(delivery).await,
             }
+            executors.tell_if_nobody_can(delivery, begun);
             wait = OFFER_AGAIN[1];
         }
     }
@@ -464,7 +579,7 @@ impl<'e> Executors for Machines<'e> {
         if let Some((_, result)) = executors.result(&id, token).await? {
             return Ok(Some(MadeAttempt { result, seat: None }));
         }
-        executors.desk.begin(&assignment, None);
+        executors.desk.begin(&assignment, None, None);
         Ok(seated(executors.wait(&id, token).await?, executors))
     }
 }
@@ -475,14 +590,14 @@ impl Seat for SeatAt<'_> {
     }
 
     fn stages(&self) -> Option<&Arc<BTreeSet<NodeId>>> {
-        self.seat.caller.stages.as_ref()
+        self.seat.stages.as_ref()
     }
 
     async fn make(self, assignment: Assignment) -> Result<Option<MadeAttempt<Self>>, Fault> {
-        let Self { seat: FleetSeat { caller, after, desk }, executors } = self;
-        let Caller { machine, answers, .. } = caller;
+        let Self { seat: FleetSeat { caller, after, stages, desk }, executors } = self;
+        let Caller { machine, answers } = caller;
         let (id, token) = (assignment.attempt.id.clone(), assignment.token);
-        let order = desk.begin(&assignment, Some(machine));
+        let order = desk.begin(&assignment, Some(machine), stages);
         if let Some(after) = after {
             let mut tasks = desk.lock();
             let Tasks { running, next, .. } = &mut *tasks;

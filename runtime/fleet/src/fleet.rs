@@ -10,6 +10,8 @@ use crate::settings::FleetSettings;
 use crate::statement::{Admission, Role};
 use crate::subjects::{FleetName, token as plain_or_digest};
 use async_nats::{Client, ConnectErrorKind, ConnectOptions, Event, ServerError};
+use futures_util::{Stream, StreamExt as _};
+use glovebox_journal::event::RunId;
 use glovebox_journal::ports::PortError;
 use glovebox_signing::envelope::{Broken, Envelope, PayloadType};
 use glovebox_signing::key::{KeyId, PublicKey, SigningKey};
@@ -222,6 +224,16 @@ impl Fleet {
             RequestError::Forbidden(violation) => FleetError::Forbidden { violation },
             error => FleetError::NoServer { servers: self.servers.clone(), reason: error.to_string() },
         }
+    }
+
+    /// Returns the notes about a run for the people who follow it. They are hints: a note may be lost.
+    ///
+    /// # Errors
+    /// The connection was closed.
+    pub async fn notes(&self, run: &RunId) -> Result<impl Stream<Item = String> + use<>, FleetError> {
+        let failed = |error: async_nats::SubscribeError| self.failed(RequestError::NoAnswer(error.to_string()));
+        let notes = self.client.subscribe(self.jetstream.name.notes(run)).await.map_err(failed)?;
+        Ok(notes.map(|note| String::from_utf8_lossy(&note.payload).into_owned()))
     }
 
     /// Reads the settings of the fleet and trusts this operator from now on. `key` is the key of this machine, which signs

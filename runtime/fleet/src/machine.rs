@@ -13,14 +13,20 @@ use crate::log::NatsLog;
 use crate::wire::{Answer, Ask, Made, MadeMessage, Order, PROTOCOL, Pointer, Question};
 use glovebox_engine::assignment::AttemptResult;
 use glovebox_engine::run::{AttemptControl, ClaimedTask, MachineError, MachineRun};
+use glovebox_host::budget::Till;
 use glovebox_jail::jail;
-use glovebox_journal::event::{AttemptId, Digest, MachineId, RunId, Task};
+use glovebox_journal::event::{AttemptId, Digest, MachineId, NodeId, RunId, Task};
 use glovebox_journal::ports::{BlobStore as _, PortError};
+use glovebox_record::placement::MachineFacts;
+use glovebox_record::spend::Spend;
+use glovebox_record::{Failure, FailureClass, FailureCode};
 use glovebox_signing::envelope::PayloadType;
 use std::collections::HashMap;
+use std::fmt;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError, mpsc};
 use std::time::Duration;
+use tokio::runtime::Handle;
 use tokio::time::{Instant, sleep};
 
 /// Time without any sign of a driver or of the stream after which a machine ends its attempt.
@@ -33,6 +39,8 @@ const CLAIM_WAIT: Duration = Duration::from_secs(10);
 const LATER: Duration = Duration::from_millis(500);
 /// How long a machine leaves the stages of a run that it cannot make to others.
 const CANNOT_FOR: Duration = Duration::from_secs(300);
+/// Delay before a task is offered to other machines, or to this one again, after the driver did not give it to this one.
+const AFTER_REFUSAL: Duration = Duration::from_secs(2);
 /// Number of times that a machine asks for a task without an answer. The driver points to it again if it needs it.
 const CLAIMS_MAX: u64 = 120;
 /// Number of times that a driver is told of a result. It finds the result by itself later.
@@ -60,6 +68,7 @@ pub struct Machine {
     blobs: ObjectBlobs,
     id: MachineId,
     stages: Consumer,
+    facts: MachineFacts,
     is_draining: Arc<AtomicBool>,
     /// The runs whose stages this machine cannot make, and since when.
     cannot: Mutex<HashMap<RunId, Instant>>,
@@ -76,12 +85,14 @@ impl Machine {
         log: Arc<NatsLog>,
         blobs: ObjectBlobs,
         id: MachineId,
+        facts: MachineFacts,
         is_draining: Arc<AtomicBool>,
     ) -> Result<Self, FleetError> {
         let jetstream = fleet.jetstream.clone();
         let stages = jetstream.consumer("stages", &jetstream.name.stages()).await;
         let stages = stages.map_err(|error| fleet.failed(error))?;
-        Ok(Self { fleet: fleet.clone(), jetstream, log, blobs, id, stages, is_draining, cannot: Mutex::default() })
+        let (fleet, cannot) = (fleet.clone(), Mutex::default());
+        Ok(Self { fleet, jetstream, log, blobs, id, stages, facts, is_draining, cannot })
     }
 
     /// Returns the journals of the fleet's runs, as this machine reads them.
@@ -124,7 +135,7 @@ impl Machine {
             }
             Some(Answer::Refused { reason }) => {
                 tracing::warn!(%run, reason, "the driver of the run gives no attempt to this machine");
-                self.settle(self.jetstream.give_back(leased, CLAIM_WAIT).await);
+                self.settle(self.jetstream.give_back(leased, AFTER_REFUSAL).await);
             }
             _ => self.settle(self.jetstream.done(leased).await),
         }
@@ -145,7 +156,7 @@ impl Machine {
     }
 
     async fn claim(&self, run: &RunId, ready_seq: u64, task: &Task) -> Option<Answer> {
-        self.ask(run, Ask::Claim { task: task.clone(), ready_seq }, CLAIM_WAIT).await
+        self.ask(run, Ask::Claim { task: task.clone(), ready_seq, facts: self.facts.clone() }, CLAIM_WAIT).await
     }
 
     /// Asks the driver of a run. `None` if there was no answer.
@@ -160,14 +171,15 @@ impl Machine {
             let here = match prepare.run(run, &plan).await {
                 Ok(here) => here,
                 Err(reason) => {
-                    tracing::error!(%run, reason, "this machine cannot make the stages of the run");
                     self.cannot.lock().unwrap_or_else(PoisonError::into_inner).insert(run.clone(), Instant::now());
-                    let give_back = Ask::GiveBack { attempt: task.attempt, reason };
-                    let _another_gets_it = self.ask(run, give_back, CLAIM_WAIT).await;
-                    return;
+                    return self.give_back(run, task.attempt, reason).await;
                 }
             };
-            let Some(result) = self.make(run, &here, &task).await else { return };
+            let result = match self.make(run, &here, &task).await {
+                Ok(Some(result)) => result,
+                Ok(None) => return,
+                Err(reason) => return self.give_back(run, task.attempt, reason).await,
+            };
             if self.store(run, &task, result).await.is_err() {
                 return;
             }
@@ -175,9 +187,25 @@ impl Machine {
         }
     }
 
-    /// Makes an attempt. `None` if it does not count any more, or if this machine failed.
-    async fn make(&self, run: &RunId, here: &RunHere, task: &ClaimedTask) -> Option<AttemptResult> {
-        let control = AttemptControl::default();
+    /// Gives an attempt back to the driver, which gives it to another machine.
+    async fn give_back(&self, run: &RunId, attempt: AttemptId, reason: String) {
+        tracing::error!(%run, %attempt, reason, "this machine cannot make an attempt");
+        let _another_gets_it = self.ask(run, Ask::GiveBack { attempt, reason }, CLAIM_WAIT).await;
+    }
+
+    /// Makes an attempt. `None` if it does not count any more. An error is one of this machine.
+    async fn make(&self, run: &RunId, here: &RunHere, task: &ClaimedTask) -> Result<Option<AttemptResult>, String> {
+        let till = DriverTill {
+            fleet: self.fleet.clone(),
+            machine: self.id.clone(),
+            run: run.clone(),
+            attempt: task.attempt.clone(),
+            stop: Arc::default(),
+            held: Mutex::default(),
+            runtime: Handle::current(),
+        };
+        let control = AttemptControl { stop: Arc::clone(&till.stop), ..AttemptControl::default() };
+        let control = AttemptControl { till: Some(Arc::new(till)), ..control };
         let is_overtaken = Arc::new(AtomicBool::new(false));
         let beats = Beats {
             fleet: self.fleet.clone(),
@@ -191,18 +219,15 @@ impl Machine {
         let made = here.make(task, &control).await;
         drop(beating);
         if is_overtaken.load(Ordering::Relaxed) {
-            return None;
+            return Ok(None);
         }
         match made {
-            Ok(result) => Some(result),
+            Ok(result) => Ok(Some(result)),
             Err(MachineError::Overtaken(attempt)) => {
                 tracing::info!(%attempt, "the run does not wait for the attempt any more");
-                None
+                Ok(None)
             }
-            Err(error) => {
-                tracing::error!(attempt = %task.attempt, %error, "the attempt could not be made on this machine");
-                None
-            }
+            Err(error) => Err(error.to_string()),
         }
     }
 
@@ -271,6 +296,57 @@ struct AbortOnDrop(tokio::task::AbortHandle);
 impl Drop for AbortOnDrop {
     fn drop(&mut self) {
         self.0.abort();
+    }
+}
+
+/// The budget of the run, which its driver keeps.
+struct DriverTill {
+    fleet: Fleet,
+    machine: MachineId,
+    run: RunId,
+    attempt: AttemptId,
+    stop: Arc<AtomicBool>,
+    /// The amount that the attempt has paid or reserved. One call at a time asks the driver.
+    held: Mutex<Spend>,
+    runtime: Handle,
+}
+
+impl fmt::Debug for DriverTill {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("DriverTill").field("attempt", &self.attempt).field("held", &self.held).finish_non_exhaustive()
+    }
+}
+
+impl Till for DriverTill {
+    /// Asks the driver until there is one that decides, or until the attempt must stop.
+    fn reserve(&self, node: &NodeId, wanted: Spend) -> Result<(), Failure> {
+        let mut held = self.held.lock().unwrap_or_else(PoisonError::into_inner);
+        while !self.stop.load(Ordering::Relaxed) {
+            let ask = Ask::Reserve { attempt: self.attempt.clone(), node: node.clone(), held: *held, wanted };
+            let (fleet, machine, run) = (self.fleet.clone(), self.machine.clone(), self.run.clone());
+            let (answer, answered) = mpsc::sync_channel(1);
+            // This thread may belong to a guest, and must not run the tasks of the runtime.
+            self.runtime.spawn(async move {
+                let _gone = answer.send(ask_driver(&fleet, &machine, &run, ask, CLAIM_WAIT).await);
+            });
+            match answered.recv().ok().flatten() {
+                Some(Answer::Granted) => {
+                    *held = held.plus(wanted);
+                    return Ok(());
+                }
+                Some(Answer::Denied(failure)) => return Err(*failure),
+                Some(Answer::Overtaken) => break,
+                _ => std::thread::sleep(BEAT),
+            }
+        }
+        let reason = "the attempt was stopped before the driver of the run allowed the call";
+        Err(Failure::new(FailureClass::Canceled, FailureCode::RUN_CANCELED, reason))
+    }
+
+    fn settle(&self, _node: &NodeId, reserved: Spend, spent: Spend) {
+        let mut held = self.held.lock().unwrap_or_else(PoisonError::into_inner);
+        // The driver learns it with the next question, or with the result.
+        *held = held.minus(reserved).plus(spent);
     }
 }
 

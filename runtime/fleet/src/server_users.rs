@@ -68,7 +68,7 @@ impl ServerRole {
             Self::Operator => [READ, MAKE, &[]],
             Self::Client => [READ, PULL, &["S.r.*", "S.q.>", "S.m.*.*"]],
             // Messages to a run are removed when they are recorded. Nothing else is ever removed.
-            Self::Driver => [READ, PULL, &["S.r.*", "S.q.>", "S.m.*.*", "$JS.API.STREAM.MSG.DELETE.M"]],
+            Self::Driver => [READ, PULL, &["S.r.*", "S.q.>", "S.m.*.*", "S.n.*", "$JS.API.STREAM.MSG.DELETE.M"]],
             Self::Worker => [READ, PULL, &["S.x.*.*", "S.c.*"]],
             Self::Reader => [READ, &[], &[]],
         }
@@ -77,9 +77,10 @@ impl ServerRole {
     /// Returns what a user may receive, besides answers to its own requests.
     fn may_receive(self) -> Subjects {
         match self {
-            Self::Client => &["S.m.*.*"],
+            Self::Client => &["S.m.*.*", "S.n.*"],
             Self::Driver => &["S.m.*.*", "S.c.*"],
-            Self::Operator | Self::Worker | Self::Reader => &[],
+            Self::Reader => &["S.n.*"],
+            Self::Operator | Self::Worker => &[],
         }
     }
 

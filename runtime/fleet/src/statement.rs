@@ -3,7 +3,7 @@
 //! Statements about a machine are numbered from 1 without a gap, and each is signed by the operator. So nobody else can admit a
 //! machine, and an older admission cannot be put after the statement that ended it.
 
-use glovebox_record::Tier;
+use glovebox_record::{Label, Tier};
 use glovebox_signing::envelope::{Broken, Envelope, PayloadType};
 use glovebox_signing::key::{PublicKey, SigningKey};
 use jiff::Timestamp;
@@ -17,7 +17,7 @@ use std::str::FromStr;
 
 /// The version of the document.
 const SCHEMA_VERSION: u32 = 1;
-/// Maximum number of characters of a name or a label.
+/// Maximum number of characters of a name.
 const NAME_CHARS_MAX: usize = 63;
 /// Maximum number of labels of a machine.
 pub const LABELS_MAX: usize = 64;
@@ -66,7 +66,7 @@ impl fmt::Display for Role {
     }
 }
 
-/// The name of a machine, or a label: 1 to 63 characters of `a-z`, `0-9`, `-`, `_` and `.`, the first a letter or a digit.
+/// The name of a machine: 1 to 63 characters of `a-z`, `0-9`, `-`, `_` and `.`, the first a letter or a digit.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(try_from = "String", into = "String")]
 #[schemars(with = "String")]
@@ -146,7 +146,7 @@ pub struct Admission {
     /// Its roles, at least one.
     pub may: BTreeSet<Role>,
     /// Labels that it may claim.
-    pub labels: BTreeSet<Word>,
+    pub labels: BTreeSet<Label>,
     /// The tier in which it must confine commands, at least; null if every tier will do.
     pub tier: Option<Tier>,
     /// The last day, in UTC, on which it is admitted; null for no end.

@@ -92,6 +92,11 @@ impl FleetName {
         format!("{}.c.{}", self.0, token(run.as_str()))
     }
 
+    /// Returns the subject of notes for the people who follow a run.
+    pub(crate) fn notes(&self, run: &RunId) -> String {
+        format!("{}.n.{}", self.0, token(run.as_str()))
+    }
+
     /// Returns the subject of the result of an attempt.
     pub(crate) fn result(&self, run: &RunId, attempt: &AttemptId) -> String {
         format!("{}.x.{}.{}", self.0, token(run.as_str()), token(attempt.as_str()))

@@ -6,9 +6,11 @@
 use bytes::Bytes;
 use glovebox_engine::run::ClaimedTask;
 use glovebox_jail::pulse::PulseCounts;
-use glovebox_journal::event::{AttemptId, MachineId, StageFinished, StatusIngested, Task};
+use glovebox_journal::event::{AttemptId, MachineId, NodeId, StageFinished, StatusIngested, Task};
+use glovebox_record::placement::MachineFacts;
+use glovebox_record::spend::Spend;
 use glovebox_record::steering::SteeringMessage;
-use glovebox_record::{Digest, RunId, WaitKind};
+use glovebox_record::{Digest, Failure, RunId, WaitKind};
 use serde::{Deserialize, Serialize};
 
 /// The version of these messages. A machine with another version gets no attempt.
@@ -55,9 +57,11 @@ pub(crate) struct Question {
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub(crate) enum Ask {
     /// May this machine make the attempt of a task?
-    Claim { task: Task, ready_seq: u64 },
+    Claim { task: Task, ready_seq: u64, facts: MachineFacts },
     /// Must the attempt go on? The machine has got `steered` messages so far.
     Beat { attempt: AttemptId, counts: PulseCounts, waits_for: Option<WaitKind>, steered: usize },
+    /// May the attempt pay this amount for a call of a node? So far, it has paid or reserved `held`.
+    Reserve { attempt: AttemptId, node: NodeId, held: Spend, wanted: Spend },
     /// The machine cannot make the attempt, and has done nothing of it.
     GiveBack { attempt: AttemptId, reason: String },
     /// The result is in the stream. May this machine make the next attempt?
@@ -76,6 +80,10 @@ pub(crate) enum Answer {
     NotNeeded,
     /// The attempt goes on.
     GoOn { steering: Vec<SteeringMessage> },
+    /// The amount is reserved.
+    Granted,
+    /// The amount would exceed a bound.
+    Denied(Box<Failure>),
     /// The attempt must stop. Its result still counts.
     Stop,
     /// The run does not wait for the attempt any more.

@@ -1,7 +1,8 @@
 //! Budget for the model calls of a run, shared by all of its attempts.
 //!
 //! A call reserves its maximum cost under one lock before it is made, and settles its real cost afterwards. Therefore concurrent
-//! attempts cannot exceed a bound together. Bounds of the run are checked before those of a node.
+//! attempts cannot exceed a bound together. Bounds of the run are checked before those of a node. If the attempts of a run are
+//! made on several machines, a [`Till`] on the machine that drives the run decides.
 
 use glovebox_models::chat::Usage;
 use glovebox_record::spend::{CachedTokens, Money, Price, Spend, SpendBounds};
@@ -18,11 +19,25 @@ pub struct SpendingLimit {
     pub spent: Spend,
 }
 
+/// The place where the budget of a run is, if that is another machine.
+pub trait Till: std::fmt::Debug + Send + Sync {
+    /// Reserves an amount for a call of a node. Blocks.
+    ///
+    /// # Errors
+    /// The amount would exceed a bound, and nothing was reserved.
+    fn reserve(&self, node: &NodeId, wanted: Spend) -> Result<(), Failure>;
+
+    /// Replaces a reservation by the amount spent.
+    fn settle(&self, node: &NodeId, reserved: Spend, spent: Spend);
+}
+
 /// The budget of a run.
 #[derive(Debug, Default)]
 pub struct Budget {
     price: Option<Price>,
     purses: Mutex<SpendingLimits>,
+    /// The budget is here and not in `purses`. `None` if this machine has it.
+    till: Option<Arc<dyn Till>>,
 }
 
 #[derive(Debug, Default)]
@@ -43,7 +58,12 @@ impl Budget {
     /// Creates a budget from the limits of the run and of nodes. A node without a limit of its own is bounded only by
     /// the limit of the run.
     pub fn new(price: Option<Price>, run: SpendingLimit, nodes: BTreeMap<NodeId, SpendingLimit>) -> Self {
-        Self { price, purses: Mutex::new(SpendingLimits { run, nodes }) }
+        Self { price, purses: Mutex::new(SpendingLimits { run, nodes }), till: None }
+    }
+
+    /// Creates the budget of a run whose limits another machine keeps.
+    pub fn elsewhere(price: Option<Price>, till: Arc<dyn Till>) -> Self {
+        Self { price, till: Some(till), ..Self::default() }
     }
 
     /// Returns the account of a node.
@@ -74,12 +94,7 @@ impl Account {
     /// nothing and returns the failure.
     pub(crate) fn reserve(&self, usage: Usage) -> Result<Spend, Failure> {
         let wanted = Spend::new(usage.tokens(), self.cost(usage));
-        let mut purses = self.budget.purses.lock().unwrap_or_else(PoisonError::into_inner);
-        let run = purses.run.with(wanted).map_err(|over| over.of_run())?;
-        if let Some(purse) = purses.nodes.get_mut(&self.node) {
-            purse.spent = purse.with(wanted).map_err(|over| over.of_node(&self.node))?;
-        }
-        purses.run.spent = run;
+        self.budget.reserve(&self.node, wanted)?;
         Ok(wanted)
     }
 
@@ -90,9 +105,31 @@ impl Account {
 
     /// Replaces a reservation by the amount spent.
     pub(crate) fn settle(&self, reserved: Spend, spent: Spend) {
-        let mut purses = self.budget.purses.lock().unwrap_or_else(PoisonError::into_inner);
+        self.budget.settle(&self.node, reserved, spent);
+    }
+}
+
+impl Till for Budget {
+    fn reserve(&self, node: &NodeId, wanted: Spend) -> Result<(), Failure> {
+        if let Some(till) = &self.till {
+            return till.reserve(node, wanted);
+        }
+        let mut purses = self.purses.lock().unwrap_or_else(PoisonError::into_inner);
+        let run = purses.run.with(wanted).map_err(|over| over.of_run())?;
+        if let Some(purse) = purses.nodes.get_mut(node) {
+            purse.spent = purse.with(wanted).map_err(|over| over.of_node(node))?;
+        }
+        purses.run.spent = run;
+        Ok(())
+    }
+
+    fn settle(&self, node: &NodeId, reserved: Spend, spent: Spend) {
+        if let Some(till) = &self.till {
+            return till.settle(node, reserved, spent);
+        }
+        let mut purses = self.purses.lock().unwrap_or_else(PoisonError::into_inner);
         let SpendingLimits { run, nodes } = &mut *purses;
-        for purse in nodes.get_mut(&self.node).into_iter().chain([run]) {
+        for purse in nodes.get_mut(node).into_iter().chain([run]) {
             purse.spent = purse.spent.minus(reserved).plus(spent);
         }
     }

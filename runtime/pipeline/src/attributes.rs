@@ -63,6 +63,8 @@ pub enum ValueKind {
     Fidelity,
     /// A whole number.
     Integer,
+    /// What the machine of a stage must have.
+    Need,
     /// The network access of a stage's commands.
     Network,
     /// The id of a declared node.
@@ -96,6 +98,7 @@ impl fmt::Display for ValueKind {
             Self::Effort => "effort",
             Self::Fidelity => "fidelity",
             Self::Integer => "integer",
+            Self::Need => "need",
             Self::Network => "network",
             Self::NodeName => "node",
             Self::Number => "number",

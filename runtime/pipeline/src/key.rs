@@ -89,6 +89,7 @@ keys! {
     THREAD_ID = "thread_id",
     CLASS = "class",
     TIMEOUT = "timeout",
+    RUNS_ON = "runs_on",
     LLM_MODEL = "llm_model",
     LLM_PROVIDER = "llm_provider",
     REASONING_EFFORT = "reasoning_effort",

@@ -4,6 +4,7 @@
 //! or names an unknown handler (exit 3); a plugin differs from the lock file (exit 7); no available sandbox is as strict as
 //! the operator requires (exit 6). This module opens no file: the caller passes bytes.
 
+mod answers;
 mod choose_model;
 mod choose_tier;
 pub mod command_access;
@@ -11,6 +12,7 @@ pub mod effective;
 pub mod holdout_access;
 pub mod inputs;
 mod no_change;
+pub(crate) mod placement;
 pub mod plugin_attributes;
 mod policies;
 mod problem;
@@ -35,21 +37,22 @@ use crate::plan::{
     Binding, BoundComponent, Confinement, HostCapability, OperatorBounds, Plan, PlanFindings, PlannedChecks,
     PlannedCommands, PlannedFolders, PlannedModels, SandboxPlan, Want,
 };
+use answers::{unknown_in_script, wrong_test_answers};
 use effective::effective;
 use foldhash::fast::RandomState;
 use glovebox_host::component::{LoadError, check_handler};
 use glovebox_host::grants::Grants;
 use glovebox_host::host::Host;
 use glovebox_host::inspect::{Inspection, inspect, read_validated};
-use glovebox_host::llm::{Model, Provider, Script, TEST_PREFIX};
+use glovebox_host::llm::{Provider, Script};
 use glovebox_pipeline::diagnostic::{Diagnostic, Severity};
 use glovebox_pipeline::ir::{Handler, Node, NodeId, Pipeline, Role};
 use glovebox_pipeline::key;
 use glovebox_pipeline::reach::HoldoutReach;
 use glovebox_pipeline::transform::RuleReport;
+use glovebox_record::MachineFacts;
 use glovebox_record::scope::Entry;
 use glovebox_signing::trust::Signer;
-use glovebox_workspace::refusal::escaped;
 use inputs::{Effective, GrantInputs};
 use plugin_attributes::{AttributeCheck, declared_by_glovebox};
 use request::{Holdouts, Place, Request};
@@ -66,8 +69,10 @@ pub struct BindOptions {
     pub no_sandbox: bool,
     /// What the machine can enforce.
     pub available: HostCapability,
-    /// True if the plan is only shown and nothing will run. A tier that is too low and a plugin that is not in the lock file
-    /// are then listed in the plan instead of being errors.
+    /// What the machine has that would run the stages.
+    pub machine: MachineFacts,
+    /// True if the plan is only shown and nothing will run. A tier that is too low, a plugin that is not in the lock file and
+    /// what the machine lacks are then listed in the plan instead of being errors.
     pub plan_only: bool,
     /// The hold-out folders that are sealed in this run. Empty if the project has none.
     pub sealed: Vec<Entry>,
@@ -75,6 +80,8 @@ pub struct BindOptions {
     pub dependencies: Vec<Entry>,
     /// Folders of the machine to which the folders of `dependencies` link. Commands see them too.
     pub stores: Vec<MachineFolder>,
+    /// True if other machines make some of the stages, so that this one need not have what each of them needs.
+    pub is_one_of_many: bool,
     /// True if the project has a `.git`, whose history commands could see.
     pub has_repository: bool,
     /// The script of `--script`. `None` if models are asked or simulated.
@@ -114,6 +121,7 @@ pub fn bind(
     let asking = pipeline.nodes.iter().filter(|_| options.script.is_none() && !options.simulate).filter(asks);
     let chosen = choose_model::choose(config, asking);
     errors.diagnostics.extend(chosen.problems);
+    let placement = placement::plan(&pipeline, config, &options, &mut errors);
     let confinement = match choose_tier::choose_tier(&bindings, &config.sandbox, &options) {
         Confinement::Unmet(problem) if !options.plan_only => {
             errors.policy = Some(Box::new(problem));
@@ -130,9 +138,7 @@ pub fn bind(
     let held_back: Vec<Entry> = reach.folders().iter().chain(&options.sealed).cloned().collect();
     let recovery = recovery::plan(&pipeline, &bindings, config, &held_back);
     let unconfigured = unconfigured_model(&options);
-    let is_verification =
-        |node: &Node| node.checks.verification.is_some() || node.handler.kind().role() == Some(Role::Verifier);
-    let verify = config.verify.clone().filter(|_| pipeline.nodes.iter().any(is_verification));
+    let verify = config.verify.clone().filter(|_| pipeline.nodes.iter().any(is_verified));
     let no_change = no_change::rule(config, &pipeline, &bindings);
     Ok(Plan {
         pipeline,
@@ -156,6 +162,7 @@ pub fn bind(
             script: options.script,
             price: config.models.get(unconfigured).and_then(|entry| entry.price),
         },
+        placement,
         checks: PlannedChecks { verify, no_change, recovery, policies },
         bounds: OperatorBounds {
             disk_bytes_max: config.run.disk_bytes_max,
@@ -165,6 +172,11 @@ pub fn bind(
         findings: PlanFindings { rule_report: RuleReport::default(), unlocked, warnings },
         hidden: OnceLock::new(),
     })
+}
+
+/// Returns true if the node is a verification or has one.
+fn is_verified(node: &Node) -> bool {
+    node.checks.verification.is_some() || node.handler.kind().role() == Some(Role::Verifier)
 }
 
 /// Decides whether commands that see the whole project see the history of its repository.
@@ -198,6 +210,7 @@ pub fn check(
     }
     let warnings = binder.nodes(pipeline, |_, _| {});
     binder.policies();
+    binder.errors.diagnostics.extend(placement::needs(pipeline, &operator.config.fleet).1);
     binder.errors.diagnostics.extend(warnings);
     binder.errors
 }
@@ -222,29 +235,6 @@ fn unavailable(pipeline: &Pipeline) -> Option<Diagnostic> {
         let message = format!("node `{}` needs the handler `{name}`, which this version does not execute", node.id);
         Some(Diagnostic::error("not_enforced", message, node.span).with_node(node.id.as_str()))
     })
-}
-
-/// Returns an error for each script entry of a node that does not exist: with a misspelt name, the intended node would be
-/// simulated.
-fn unknown_in_script(pipeline: &Pipeline, script: &Script) -> Vec<Diagnostic> {
-    let unknown = script.node_ids().filter(|id| pipeline.node(id).is_none());
-    let found = |id: &NodeId| {
-        let shown = escaped(id.as_str());
-        let message = format!("the script has turns for node `{shown}`, but the pipeline has no such node");
-        let diagnostic = Diagnostic::error("script_node", message, pipeline.span);
-        match glovebox_pipeline::nearest::nearest(id.as_str(), pipeline.nodes.iter().map(|node| node.id.as_str())) {
-            Some(nearest) => diagnostic.with_note(format!("did you mean `{nearest}`?")),
-            None => diagnostic,
-        }
-    };
-    let unasked = pipeline.nodes.iter().filter(|node| script.mentions(&node.id) && !node.asks_model());
-    let unasked = unasked.map(|node| {
-        let message =
-            format!("the script has turns for `{}`, but a `{}` node asks no model", node.id, node.handler.name());
-        let diagnostic = Diagnostic::error("script_node", message, node.span).with_node(node.id.as_str());
-        diagnostic.with_help("remove its turns from the script: such a node runs what the pipeline says")
-    });
-    unknown.map(found).chain(unasked).collect()
 }
 
 struct Binder<'a> {
@@ -583,18 +573,4 @@ impl HandlerSource<'_> {
 /// Returns the name of the `[models]` table with the price of scripted or simulated answers.
 fn unconfigured_model(options: &BindOptions) -> &'static str {
     if options.script.is_some() { Provider::Scripted.as_str() } else { Provider::Simulated.as_str() }
-}
-
-fn wrong_test_answers(node: &Node) -> Option<Diagnostic> {
-    let tested = node.attributes.iter().filter(|(key, _)| key.as_str().starts_with(TEST_PREFIX));
-    let attributes: Vec<(String, String)> =
-        tested.map(|(key, attribute)| (key.to_string(), attribute.value.to_string())).collect();
-    if attributes.is_empty() {
-        return None;
-    }
-    let error = Model::bind(&node.id, &attributes, None, 0, 0).err()?;
-    Some(
-        Diagnostic::error("test_attribute", format!("node `{}`: {error}", node.id), node.span)
-            .with_node(node.id.as_str()),
-    )
 }

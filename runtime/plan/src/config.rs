@@ -7,7 +7,7 @@
 mod agents;
 mod exec;
 mod field;
-mod fleet;
+pub mod fleet;
 mod mcp;
 mod models;
 mod plugin;
@@ -95,7 +95,7 @@ pub struct Config {
     pub recovery: Option<RecoverySetting>,
     /// The keys that may sign plugins. `None` if the file has no `[trust]`: then no signature is read.
     pub trust: Option<TrustSetting>,
-    /// The fleet that this project uses.
+    /// The fleet that this project uses, and on which machines its stages may run.
     pub fleet: FleetSetting,
     /// Limits for every stage. A lower limit of a plugin or a node has precedence.
     pub limits: LimitSettings,
@@ -262,8 +262,8 @@ impl Config {
                 "run" => config.run = run::parse(&mut fields, &field),
                 "verify" => config.verify = Some(Arc::new(verify::parse(&mut fields, &field))),
                 "trust" => config.trust = Some(trust::parse(&mut fields, &field)),
-                "fleet" => config.fleet = fleet::parse(&mut fields, &field),
                 "recovery" => config.recovery = recovery::parse(&mut fields, &field),
+                "fleet" => config.fleet = fleet::parse(&mut fields, &field),
                 _ => fields.unknown(&field, &TABLES),
             }
         }

@@ -15,6 +15,7 @@ mod models;
 pub mod narrowed;
 pub mod origin;
 mod parallel;
+mod placement;
 mod policy;
 pub mod print;
 mod recovery;
@@ -33,6 +34,7 @@ pub use holdout_readers::{HoldoutPlan, HoldoutReader};
 pub use models::{ChosenModel, PlanAsks, PlanModel, PlannedModel};
 pub use origin::{Grant, GrantField, Origin, OriginPart};
 pub use parallel::{PlanChild, PlanParallel, PlanSupervision};
+pub use placement::{PlanLacking, PlannedPlacement, UnmetNeed, UnmetNeeds};
 pub use policy::{BoundPolicy, PlanPolicy, PolicyBinding};
 pub use print::{CapabilityLists, PlanComponent, PlanExec, PlanFile, PlanNode, PlanOrigin, PlanUnlocked, PlanWant};
 pub use recovery::{NodeRecovery, PlanRecovery, PlannedRecovery};
@@ -85,6 +87,8 @@ pub struct Plan {
     pub commands: PlannedCommands,
     /// The sources of model answers.
     pub models: PlannedModels,
+    /// What the stages ask of their machines.
+    pub placement: PlannedPlacement,
     /// The operator's rules for judging the work of stages, in addition to the checks of the pipeline.
     pub checks: PlannedChecks,
     /// Limits that the operator sets.
@@ -259,6 +263,7 @@ impl Plan {
         let mut file = self.to_json();
         file.sandbox_tier = "";
         file.sandbox.degradations = &[];
+        file.lacking.clear();
         // The operator raises these limits so that `resume` can continue a run that reached them.
         file.disk_bytes_max = None;
         file.spend_max = self.pipeline.bounds.spend_max;

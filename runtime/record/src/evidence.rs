@@ -34,6 +34,8 @@ pub enum Ending {
     Revoked(String),
     /// The first process of the sandbox was killed while a command of the call ran. No change is kept.
     SandboxLost,
+    /// The machines that made the attempt were lost one after the other. Nothing of their work is kept.
+    MachineLost,
 }
 
 /// A limit and how much of it was used.

@@ -145,6 +145,8 @@ codes! {
     RUN_DISK_FULL = "host/disk_full";
     /// The first process of the stage's sandbox was killed.
     SANDBOX_LOST = "host/sandbox_lost";
+    /// The machines that made the attempt were lost.
+    MACHINE_LOST = "host/machine_lost";
     /// The host itself failed.
     HOST_FAULT = "host/fault";
     /// The stage knew text of a hold-out that it must not see.

@@ -2,5 +2,6 @@
 
 mod network;
 mod paths;
+mod placement;
 mod sums;
 mod words;

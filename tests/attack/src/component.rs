@@ -92,6 +92,7 @@ fn ending(report: &Report) -> (target::Ending, Option<AttackResult>) {
         Ending::NotLinked(reason) => (target::Ending::Stopped(format!("not linked: {reason}")), None),
         Ending::Revoked(reason) => (target::Ending::Stopped(format!("revoked: {reason}")), None),
         Ending::SandboxLost => (target::Ending::Stopped("its sandbox was killed".to_owned()), None),
+        Ending::MachineLost => (target::Ending::Stopped("its machine was lost".to_owned()), None),
     }
 }
 

@@ -90,5 +90,6 @@ pub(crate) fn ended(ending: &Ending) -> String {
         Ending::NotLinked(reason) => format!("it could not be instantiated: {}", text::lines(reason)),
         Ending::Revoked(reason) => format!("it was revoked: {}", text::lines(reason)),
         Ending::SandboxLost => "its sandbox was killed".to_owned(),
+        Ending::MachineLost => "its machine was lost".to_owned(),
     }
 }

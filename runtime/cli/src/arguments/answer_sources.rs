@@ -39,6 +39,9 @@ pub struct AnswerArguments {
     pub name: Option<String>,
     #[command(flatten)]
     pub runs: RunsArguments,
+    #[cfg(feature = "fleet")]
+    #[command(flatten)]
+    pub fleet: super::FleetArguments,
     /// Print one JSON document
     #[arg(long)]
     pub json: bool,

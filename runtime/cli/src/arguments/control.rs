@@ -16,6 +16,9 @@ pub struct ControlArguments {
     pub name: Option<String>,
     #[command(flatten)]
     pub runs: RunsArguments,
+    #[cfg(feature = "fleet")]
+    #[command(flatten)]
+    pub fleet: super::FleetArguments,
     /// Print one JSON document
     #[arg(long)]
     pub json: bool,
@@ -35,6 +38,9 @@ pub struct SteerArguments {
     pub name: Option<String>,
     #[command(flatten)]
     pub runs: RunsArguments,
+    #[cfg(feature = "fleet")]
+    #[command(flatten)]
+    pub fleet: super::FleetArguments,
     /// Print one JSON document
     #[arg(long)]
     pub json: bool,

@@ -6,13 +6,13 @@ use glovebox_fleet::server_users::ServerRole;
 use glovebox_fleet::statement::{Role, Word};
 use glovebox_fleet::store_url::StoreUrl;
 use glovebox_fleet::subjects::FleetName;
-use glovebox_record::Tier;
+use glovebox_record::{Label, Tier};
 use glovebox_signing::key::PublicKey;
 use jiff::civil::Date;
 use std::path::PathBuf;
 
 /// The servers of a fleet, and who operates it.
-#[derive(Debug, Args)]
+#[derive(Debug, Default, Args)]
 pub struct FleetArguments {
     /// NATS servers of a fleet, such as `tls://10.0.0.1:4222,tls://10.0.0.2:4222`; one that answers is enough
     #[arg(long, value_name = "URL[,URL]", value_delimiter = ',')]
@@ -87,7 +87,7 @@ pub struct FleetAdmitArguments {
     pub may: Vec<Role>,
     /// A label that the machine may claim; repeatable
     #[arg(long = "label", value_name = "LABEL")]
-    pub labels: Vec<Word>,
+    pub labels: Vec<Label>,
     /// The machine must confine commands in this tier or a better one: full, bwrap or landlock
     #[arg(long, value_name = "T", value_parser = tier)]
     pub tier: Option<Tier>,

@@ -1,8 +1,8 @@
 //! The arguments of `glovebox fork`: a new run from a visit of another one.
 
 use super::{
-    OutputArguments, ParallelArguments, PeopleArguments, ReportArguments, RunsArguments, SpendArguments,
-    StallArguments, key_value, wall_time,
+    LabelArguments, OutputArguments, ParallelArguments, PeopleArguments, ReportArguments, RunsArguments,
+    SpendArguments, StallArguments, key_value, wall_time,
 };
 use crate::runs::RunSelector;
 use clap::Args;
@@ -48,6 +48,8 @@ pub struct ForkArguments {
     pub spend: SpendArguments,
     #[command(flatten)]
     pub parallel: ParallelArguments,
+    #[command(flatten)]
+    pub labels: LabelArguments,
     /// Run the commands of stages without a sandbox; required again if the other run was started with it
     #[arg(long)]
     pub dangerously_no_sandbox: bool,

@@ -1,10 +1,10 @@
 //! The command line of `glovebox plugin`, as one table.
 
-use super::ProjectArguments;
 use super::authoring::{
     BuildPluginArguments, DevPluginArguments, EmbedArguments, NewPluginArguments, RebuildArguments, WitArguments,
 };
 use super::signing::{KeygenArguments, RevocationsArguments, RevokeArguments, SignArguments, VerifyPluginArguments};
+use super::{LabelArguments, ProjectArguments};
 use clap::{Args, Subcommand};
 use glovebox_record::Digest;
 use semver::Version;
@@ -180,6 +180,8 @@ pub struct RehearseArguments {
     /// Ask the models of the project in each run; default: answers are simulated
     #[arg(long)]
     pub ask_models: bool,
+    #[command(flatten)]
+    pub labels: LabelArguments,
     /// Agree that the plugin runs with everything that it wants; needed unless glovebox.lock has these bytes and all of it
     #[arg(long)]
     pub accept: bool,

@@ -30,6 +30,9 @@ pub struct ShowArguments {
     pub limits: bool,
     #[command(flatten)]
     pub runs: RunsArguments,
+    #[cfg(feature = "fleet")]
+    #[command(flatten)]
+    pub fleet: super::FleetArguments,
     #[command(flatten)]
     pub reports: ReportArguments,
     /// Print one JSON document
@@ -47,6 +50,9 @@ pub struct WhyArguments {
     pub node: Option<NodeId>,
     #[command(flatten)]
     pub runs: RunsArguments,
+    #[cfg(feature = "fleet")]
+    #[command(flatten)]
+    pub fleet: super::FleetArguments,
     /// Print one JSON document
     #[arg(long)]
     pub json: bool,
@@ -73,6 +79,9 @@ pub struct LogsArguments {
     pub follow: bool,
     #[command(flatten)]
     pub runs: RunsArguments,
+    #[cfg(feature = "fleet")]
+    #[command(flatten)]
+    pub fleet: super::FleetArguments,
     /// Print one JSON document for each output, in one line
     #[arg(long)]
     pub json: bool,

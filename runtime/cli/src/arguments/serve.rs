@@ -1,6 +1,6 @@
 //! The arguments of `serve`, `mcp`, `export`, `tokens` and `tasks`.
 
-use super::{LATEST, RunsArguments};
+use super::{LATEST, LabelArguments, RunsArguments};
 use crate::runs::RunSelector;
 use clap::{Args, Subcommand};
 use glovebox_serve::right::Right;
@@ -34,6 +34,8 @@ pub struct ServeArguments {
     pub otlp: Option<String>,
     #[command(flatten)]
     pub headers: HeaderArguments,
+    #[command(flatten)]
+    pub labels: LabelArguments,
     /// The project folder
     #[arg(long, value_name = "D", default_value = ".")]
     pub workdir: PathBuf,
@@ -50,6 +52,8 @@ pub struct McpArguments {
     /// What the agent may do besides reading and starting runs: `operate` or `apply`; repeatable
     #[arg(long = "right", value_name = "RIGHT", value_parser = right_of_agent)]
     pub rights: Vec<Right>,
+    #[command(flatten)]
+    pub labels: LabelArguments,
     /// The project folder
     #[arg(long, value_name = "D", default_value = ".")]
     pub workdir: PathBuf,

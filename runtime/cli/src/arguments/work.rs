@@ -1,6 +1,6 @@
 //! The arguments of `glovebox work` and `glovebox pull`.
 
-use super::{FleetArguments, RunsArguments};
+use super::{FleetArguments, LabelArguments, RunsArguments};
 use clap::Args;
 use std::path::PathBuf;
 
@@ -12,6 +12,8 @@ pub struct WorkArguments {
     /// Number of stages that this machine makes at the same time; default: the number of processors
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=256))]
     pub seats: Option<u16>,
+    #[command(flatten)]
+    pub labels: LabelArguments,
     /// Drive no runs: only make stages
     #[arg(long)]
     pub no_drive: bool,

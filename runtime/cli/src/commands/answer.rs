@@ -105,23 +105,32 @@ pub fn answer(arguments: &AnswerArguments) -> CommandResult {
 /// Gives an answer to a run. Returns when the process that drives the run has recorded it, or when it is kept for the
 /// resume because no process drives the run.
 pub fn give(run: &RunFolder, runs_dir: &Path, reply: Reply<'_>) -> Result<Answered, Stop> {
-    let records = read(run, runs_dir)?;
-    let asked = question(run, runs_dir, &records, reply.question)?;
-    let read = asked.answers().read(reply.value);
-    let answer = read.map_err(|error| Stop::new(Exit::Usage, format!("question `{}`: {error}", asked.question)))?;
-    let at = whole_milliseconds(Timestamp::now());
+    let (asked, given, answer) = read_reply(run, runs_dir, reply)?;
     // A process that drives the run decides by the clock of the run, which no change of the wall clock moves.
     if !runs::is_live(run) {
-        refuse_late(&asked, at)?;
+        refuse_late(&asked, given.at)?;
     }
-    let Reply { value, text, by, how, .. } = reply;
-    let (question, value, text) = (asked.question.clone(), value.to_owned(), bounded(text)?.to_owned());
-    let given = GivenAnswer { question, value, text, by, how, at };
     if !answer_sources::send(run, &Message::Answer(given.clone()))? {
         return Err(too_late(&asked.question, &first(run, runs_dir, &asked)?));
     }
     let state = recorded(run, runs_dir, &given)?;
     Ok(Answered { question: given.question, answer, state })
+}
+
+/// Returns the question of a reply, and the reply as a message to the run, which nobody has sent yet.
+pub fn read_reply(
+    run: &RunFolder,
+    runs_dir: &Path,
+    reply: Reply<'_>,
+) -> Result<(Arc<QuestionAsked>, GivenAnswer, Answer), Stop> {
+    let records = read(run, runs_dir)?;
+    let asked = question(run, runs_dir, &records, reply.question)?;
+    let read = asked.answers().read(reply.value);
+    let answer = read.map_err(|error| Stop::new(Exit::Usage, format!("question `{}`: {error}", asked.question)))?;
+    let Reply { value, text, by, how, .. } = reply;
+    let (question, value, text) = (asked.question.clone(), value.to_owned(), bounded(text)?.to_owned());
+    let at = whole_milliseconds(Timestamp::now());
+    Ok((asked, GivenAnswer { question, value, text, by, how, at }, answer))
 }
 
 /// Returns the arguments of the resume that continues the run.

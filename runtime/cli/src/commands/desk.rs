@@ -13,7 +13,7 @@ mod records;
 mod sight;
 mod tasks;
 
-use crate::arguments::GraphFormat;
+use crate::arguments::{GraphFormat, LabelArguments};
 use crate::commands::{
     answer, apply, control, diff, evidence, gates, graph, holdout, logs as outputs, ls, show, steer,
 };
@@ -70,9 +70,9 @@ pub struct Health<'a> {
 }
 
 impl OwnDesk {
-    /// Creates the desk of a project, whose runs are in `runs_dir`.
-    pub fn new(project: PathBuf, runs_dir: PathBuf) -> Result<Self, Stop> {
-        let program = Program::new(project.clone(), runs_dir.clone())?;
+    /// Creates the desk of a project, whose runs are in `runs_dir`. Its runs find these labels on this machine.
+    pub fn new(project: PathBuf, runs_dir: PathBuf, labels: LabelArguments) -> Result<Self, Stop> {
+        let program = Program::new(project.clone(), runs_dir.clone(), labels)?;
         Ok(Self { runs_dir, project, program, applying: Mutex::default() })
     }
 

@@ -14,7 +14,7 @@ use glovebox_fleet::init::Replication;
 use glovebox_fleet::roster::Member;
 use glovebox_fleet::server_users::{ServerRole, server_config};
 use glovebox_fleet::statement::{Admission, LABELS_MAX, Role, Word};
-use glovebox_record::Tier;
+use glovebox_record::{Label, Tier};
 use glovebox_signing::key::PublicKey;
 use jiff::Timestamp;
 use jiff::civil::Date;
@@ -48,7 +48,7 @@ struct ListedMachine {
     /// What it may do; empty if it is expelled.
     may: BTreeSet<Role>,
     /// The labels that it may claim.
-    labels: BTreeSet<Word>,
+    labels: BTreeSet<Label>,
     /// The tier in which it must confine commands, at least; null if every tier will do.
     tier: Option<Tier>,
     /// When it was admitted; null if it is expelled.
@@ -99,7 +99,7 @@ impl ListedMachine {
             MachineState::Admitted | MachineState::Ended => list(self.may.iter().map(Role::to_string).collect()),
         }];
         if !self.labels.is_empty() {
-            parts.push(format!("labels {}", list(self.labels.iter().map(Word::to_string).collect())));
+            parts.push(format!("labels {}", list(self.labels.iter().map(Label::to_string).collect())));
         }
         parts.extend(self.tier.map(|tier| format!("tier {}", tier.as_str())));
         parts.extend(self.since.map(|since| format!("since {}", terminal::moment(since))));
@@ -160,7 +160,7 @@ fn key(arguments: &FleetKeyArguments) -> CommandResult {
 fn admit(arguments: &FleetAdmitArguments) -> CommandResult {
     let project = prepare::read_project(&arguments.workdir, None)?;
     let operator = arguments.fleet.operator_key(&project.config, &arguments.workdir)?;
-    let labels: BTreeSet<Word> = arguments.labels.iter().cloned().collect();
+    let labels: BTreeSet<Label> = arguments.labels.iter().cloned().collect();
     if labels.len() > LABELS_MAX {
         let message = format!("the machine has {} labels, the most is {LABELS_MAX}", labels.len());
         return Err(Stop::new(Exit::Usage, message));

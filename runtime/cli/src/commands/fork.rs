@@ -38,7 +38,7 @@ pub fn fork(mut arguments: ForkArguments) -> CommandResult {
     let named = runs::spelled(&other.id, &arguments.runs.runs_dir);
     let help = format!("`glovebox show {named}` shows it; start a new run with `glovebox run`");
     journal::refuse_foreign(&other, verified.provenance, help)?;
-    journal::beginning(&other, &verified.records)?;
+    resume::require_machine(&other, journal::beginning(&other, &verified.records)?, &arguments.labels)?;
     let (node, visit) = arguments.at.clone();
     let point = start_at::visit(&other, &verified.records, node, visit)?;
     let context: BTreeMap<String, String> = std::mem::take(&mut arguments.context).into_iter().collect();
@@ -113,8 +113,11 @@ fn resumed(arguments: ForkArguments, run: &RunFolder) -> ResumeArguments {
         stall: arguments.stall,
         spend: arguments.spend,
         parallel: arguments.parallel,
+        labels: arguments.labels,
         dangerously_no_sandbox: arguments.dangerously_no_sandbox,
         runs: arguments.runs,
+        #[cfg(feature = "fleet")]
+        fleet: crate::arguments::FleetArguments::default(),
         people: arguments.people,
         output: arguments.output,
         reports: arguments.reports,

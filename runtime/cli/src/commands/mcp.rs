@@ -19,7 +19,7 @@ pub fn mcp(arguments: &McpArguments) -> CommandResult {
     if !project.is_dir() {
         return Err(Stop::new(Exit::Usage, format!("`{}` is not a folder", project.display())));
     }
-    let desk = Arc::new(OwnDesk::new(project, runs_dir)?);
+    let desk = Arc::new(OwnDesk::new(project, runs_dir, arguments.labels.clone())?);
     let rights = arguments.rights.iter().copied().collect();
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .worker_threads(2)

@@ -18,8 +18,8 @@ use glovebox_pipeline::transform::RuleRecord;
 use glovebox_plan::plan::compare::{PlanDiff, additions, compare};
 use glovebox_plan::plan::deny::{Denied, Deny, denied};
 use glovebox_plan::plan::{
-    CapabilityLists, Confinement, HoldoutPlan, Plan, PlanChild, PlanComponent, PlanEgress, PlanFile, PlanModel,
-    PlanNode, PlanParallel, PlanRecovery, PlanSupervision, PlanWant, SandboxPlan,
+    CapabilityLists, Confinement, HoldoutPlan, Plan, PlanChild, PlanComponent, PlanEgress, PlanFile, PlanLacking,
+    PlanModel, PlanNode, PlanParallel, PlanRecovery, PlanSupervision, PlanWant, SandboxPlan,
 };
 use glovebox_plan::prepare::binding::{self, Purpose, Request};
 use glovebox_plan::prepare::trust::{self, Wanted};
@@ -45,7 +45,9 @@ pub fn plan(arguments: &PlanArguments) -> CommandResult {
     let purpose = if arguments.execution.dangerously_no_sandbox { Purpose::ShowUnconfined } else { Purpose::Show };
     let sealed = binding::holdouts(&source, &project)?;
     let parallel_max = arguments.execution.parallel.max_parallel;
-    let request = Request { script: script.as_ref(), purpose, sealed, parallel_max, simulate: false, tier: None };
+    let labels = arguments.execution.labels.set();
+    let request =
+        Request { script: script.as_ref(), purpose, sealed, parallel_max, simulate: false, tier: None, labels };
     let bound = prepare::bind(host, &source, &project, request)?;
     binding::refuse_unpriced(&bound.plan, arguments.execution.spend.into())?;
     let other = plan_diff::read(host, arguments, &project)?;
@@ -169,6 +171,10 @@ fn render(file: &PlanFile<'_>) -> String {
     ));
     for unlocked in &file.unlocked {
         text.push_str(&format!("not locked: {}; `glovebox run` refuses it\n", visible::line(unlocked.reason)));
+    }
+    for PlanLacking { node, lacks } in &file.lacking {
+        let (node, lacks) = (visible::line(node), lacks.join(", "));
+        text.push_str(&format!("not on this machine: {node} needs {lacks}; `glovebox run` refuses it\n"));
     }
     text.push_str(&format!("all nodes\n{}", capabilities(&file.could)));
     for model in &file.models {
@@ -353,6 +359,9 @@ fn render_node(node: &PlanNode<'_>, is_unlocked: bool) -> String {
         text.push_str(&format!("  asks     {}{effort}\n", visible::line(asks.name)));
     }
     text.push_str(&format!("  spend    {}\n", spend(node, component)));
+    if let Some(need) = node.runs_on {
+        text.push_str(&format!("  {:<8} {need}\n", "runs on"));
+    }
     for session in &node.sessions {
         text.push_str(&format!("  {:<8} {}\n", "context", visible::line(&session.to_string())));
     }

@@ -4,7 +4,7 @@
 //! be the same as before. Another plan ends with exit 11, unless `--replan` accepts it.
 
 use crate::answer_sources::{self, Present};
-use crate::arguments::ResumeArguments;
+use crate::arguments::{LabelArguments, ResumeArguments};
 use crate::drive;
 use crate::exit::{CommandResult, Exit, Stop};
 use crate::exports::reports;
@@ -196,15 +196,15 @@ fn bind(
         }
         None => None,
     };
-    let unconfined = terms.commands.tier == TIER_UNCONFINED;
-    let purpose = if unconfined { Purpose::RunUnconfined } else { Purpose::Run };
     // The hold-outs are those of the start of the run. The project may have others now.
     let folders = terms.workspace.holdouts.as_ref().map_or(&[][..], |sealed| &sealed.folders);
     let holdouts = holdout::entries(folders).map_err(|error| Stop::new(Exit::Mismatch, error.to_string()))?;
     let parallel_max = arguments.parallel.max_parallel;
     let simulate = terms.model.provider == Provider::Simulated.as_str();
     let script = script.or(kept.as_ref());
-    let request = Request { script, purpose, sealed: holdouts, parallel_max, simulate, tier: None };
+    let labels = arguments.labels.set();
+    let purpose = purpose_of(terms);
+    let request = Request { script, purpose, sealed: holdouts, parallel_max, simulate, tier: None, labels };
     let bound = prepare::bind(&prepare::component_host(), source, &project, request)?;
     let executor = prepare::ready(bound, &project, &source.file, !arguments.people.no_input)?;
     prepare::warn_of_open_access(&executor);
@@ -212,6 +212,17 @@ fn bind(
     refuse_lower_tier(run, terms, &executor)?;
     let replan = replan::accept(run, terms, &executor.plan, arguments)?;
     Ok((executor, replan))
+}
+
+/// Refuses a run with a stage that this machine cannot run, before anything of it is copied.
+pub fn require_machine(run: &RunFolder, terms: &RunStarted, labels: &LabelArguments) -> Result<(), Stop> {
+    let source = recorded::read(run, terms)?;
+    let project = project_of(run, terms, &source)?;
+    Ok(binding::require_machine(&source, &project, labels.set(), purpose_of(terms))?)
+}
+
+fn purpose_of(terms: &RunStarted) -> Purpose {
+    if terms.commands.tier == TIER_UNCONFINED { Purpose::RunUnconfined } else { Purpose::Run }
 }
 
 /// Reads the settings of the project for which the run was started. The project's path is part of the run's plan, so a

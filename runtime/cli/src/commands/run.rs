@@ -169,6 +169,7 @@ pub fn bind(
         parallel_max: arguments.execution.parallel.max_parallel,
         simulate: arguments.simulate,
         tier: arguments.tier,
+        labels: arguments.execution.labels.set(),
     };
     prepare::bind(host, source, project, request)
 }

@@ -66,7 +66,7 @@ pub fn serve(arguments: &ServeArguments) -> CommandResult {
     let tokens = accepted(arguments, &owner)?;
     let collector = collector(arguments)?;
     let tls = tls(arguments)?;
-    let desk = Arc::new(OwnDesk::new(project.clone(), runs_dir.clone())?);
+    let desk = Arc::new(OwnDesk::new(project.clone(), runs_dir.clone(), arguments.labels.clone())?);
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .worker_threads(2)
         .max_blocking_threads(BLOCKING_THREADS_MAX)

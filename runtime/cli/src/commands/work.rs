@@ -16,8 +16,9 @@ use glovebox_fleet::statement::{Admission, Role};
 use glovebox_journal::event::MachineId;
 use glovebox_plan::prepare::capability;
 use glovebox_plan::prepare::folders::cache_dir;
-use glovebox_record::Tier;
+use glovebox_record::{Label, Tier};
 use rustix::fs::{FlockOperation, flock};
+use std::collections::BTreeSet;
 use std::fs::{DirBuilder, File};
 use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
@@ -62,11 +63,15 @@ async fn serve(arguments: &WorkArguments) -> CommandResult {
     let is_draining = Arc::new(AtomicBool::new(false));
     let stop = |error| crate::fleet_connection::stop(&error);
     let allowed = Allowed::parse(&arguments.allow)?;
-    let prepared = Rc::new(Prepared::new(dir, Arc::clone(&log), blobs.clone(), id.clone(), allowed));
+    let labels = labels(arguments, &admission)?;
+    let facts = capability::facts(labels.clone(), capability::find().tier);
+    let prepared = Prepared::new(dir, Arc::clone(&log), blobs.clone(), id.clone(), labels, allowed);
+    let prepared = Rc::new(prepared);
     let mut tasks = JoinSet::new();
     if executes {
         let draining = Arc::clone(&is_draining);
-        let machine = Machine::new(fleet, Arc::clone(&log), blobs.clone(), id.clone(), draining).await.map_err(stop)?;
+        let machine = Machine::new(fleet, Arc::clone(&log), blobs.clone(), id.clone(), facts, draining).await;
+        let machine = machine.map_err(stop)?;
         let machine = Rc::new(machine);
         for _ in 0..seats(arguments) {
             let (machine, prepared) = (Rc::clone(&machine), Rc::clone(&prepared));
@@ -160,6 +165,16 @@ pub fn causes(error: &(dyn std::error::Error + 'static)) -> String {
 fn seats(arguments: &WorkArguments) -> usize {
     let processors = || std::thread::available_parallelism().map_or(1, usize::from);
     arguments.seats.map_or_else(processors, usize::from)
+}
+
+/// Returns the labels of this machine: those of its admission, or the ones among them that `--label` names.
+fn labels(arguments: &WorkArguments, admission: &Admission) -> Result<BTreeSet<Label>, Stop> {
+    let named = arguments.labels.set();
+    if let Some(other) = named.difference(&admission.labels).next() {
+        let message = format!("`{}` is not admitted with the label `{other}`", admission.name);
+        return Err(Stop::new(Exit::Policy, message).with_help("the operator admits it again with the label"));
+    }
+    Ok(if named.is_empty() { admission.labels.clone() } else { named })
 }
 
 /// Refuses a machine that confines commands less than its admission demands.

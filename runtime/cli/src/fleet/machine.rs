@@ -20,6 +20,7 @@ use glovebox_plan::prepare::executor::{Executor, Worker};
 use glovebox_plan::prepare::refusal::Refusal;
 use glovebox_plan::prepare::script;
 use glovebox_plan::prepare::trust::Wanted;
+use glovebox_record::placement::Label;
 use std::collections::{BTreeSet, HashMap};
 use std::fs::DirBuilder;
 use std::os::unix::fs::DirBuilderExt;
@@ -63,6 +64,7 @@ pub struct Prepared {
     log: Arc<NatsLog>,
     blobs: ObjectBlobs,
     id: MachineId,
+    labels: BTreeSet<Label>,
     allowed: Allowed,
     host: ComponentHost,
     runs: Mutex<HashMap<RunId, KeptRun>>,
@@ -75,8 +77,15 @@ struct KeptRun {
 
 impl Prepared {
     /// Prepares runs below an empty folder.
-    pub fn new(dir: PathBuf, log: Arc<NatsLog>, blobs: ObjectBlobs, id: MachineId, allowed: Allowed) -> Self {
-        Self { dir, log, blobs, id, allowed, host: prepare::component_host(), runs: Mutex::default() }
+    pub fn new(
+        dir: PathBuf,
+        log: Arc<NatsLog>,
+        blobs: ObjectBlobs,
+        id: MachineId,
+        labels: BTreeSet<Label>,
+        allowed: Allowed,
+    ) -> Self {
+        Self { dir, log, blobs, id, labels, allowed, host: prepare::component_host(), runs: Mutex::default() }
     }
 
     /// Returns a run to drive it. Its plan is the one that the journal names.
@@ -138,6 +147,7 @@ impl Prepared {
             parallel_max: None,
             simulate,
             tier: None,
+            labels: self.labels.clone(),
         };
         let bound = bind_plan(&self.host, &source, &project, request)?;
         let confirm = |wanted: &[Wanted]| match self.allowed.missing(wanted) {

@@ -10,7 +10,7 @@ use crate::runs::{self, RunFolder, RunId, recorded};
 use crate::terminal::progress::ProgressFormat;
 use crate::terminal::{self, visible};
 use crate::user_key;
-use glovebox_engine::run;
+use glovebox_engine::run::{self, Pulled};
 use glovebox_fleet::log::NatsLog;
 use glovebox_journal::event::{self, Record};
 use glovebox_journal::ports::{BlobStore as _, RunLog};
@@ -31,19 +31,14 @@ pub fn pull(arguments: &PullRunArguments) -> CommandResult {
     let pulled = async {
         let connected = arguments.fleet.connect(&project.config, &project.workdir).await?;
         let log = connected.fleet.log(connected.blobs.clone());
-        let records = read(&log, &id.as_str().into()).await?;
-        if records.is_empty() {
-            let message = format!("the fleet has no run `{}`", visible::line(id.as_str()));
-            return Err(Stop::new(Exit::Usage, message));
-        }
-        let summary = RunSummary::from_records(&records);
-        if summary.end.finished_at.is_none() {
+        let records = existing(&log, &id).await?;
+        if !has_ended(&records) {
             let message = format!("run `{}` has not ended", visible::line(id.as_str()));
             return Err(Stop::new(Exit::Transient, message).with_help("try again when it has ended"));
         }
         let pipeline = pipeline(&connected, &records)?;
         let run = runs::create(&arguments.runs.runs_dir, id.clone())?;
-        into(&run, &connected, &records, pipeline).await.inspect_err(|_| runs::discard(&run))?;
+        into(&run, &connected, &records, pipeline, true).await.inspect_err(|_| runs::discard(&run))?;
         Ok::<_, Stop>(run)
     };
     let run = drive::block_on(pulled)??;
@@ -51,8 +46,22 @@ pub fn pull(arguments: &PullRunArguments) -> CommandResult {
     Ok(Exit::Ok)
 }
 
+/// Returns true if the run has ended.
+pub fn has_ended(records: &[Record]) -> bool {
+    RunSummary::from_records(records).end.finished_at.is_some()
+}
+
+/// Reads all records of a run that must exist.
+pub async fn existing(log: &NatsLog, id: &RunId) -> Result<Vec<Record>, Stop> {
+    let records = read(log, &id.as_str().into()).await?;
+    match records.is_empty() {
+        true => Err(Stop::new(Exit::Usage, format!("the fleet has no run `{}`", visible::line(id.as_str())))),
+        false => Ok(records),
+    }
+}
+
 /// Reads all records of a run.
-pub async fn read(log: &NatsLog, run: &event::RunId) -> Result<Vec<Record>, Stop> {
+async fn read(log: &NatsLog, run: &event::RunId) -> Result<Vec<Record>, Stop> {
     let mut records: Vec<Record> = Vec::new();
     loop {
         let from = records.last().map_or(1, |last| last.seq + 1);
@@ -65,7 +74,7 @@ pub async fn read(log: &NatsLog, run: &event::RunId) -> Result<Vec<Record>, Stop
 }
 
 /// Returns the pipeline that a run executes.
-fn pipeline(connected: &ConnectedFleet, records: &[Record]) -> Result<Arc<Pipeline>, Stop> {
+pub fn pipeline(connected: &ConnectedFleet, records: &[Record]) -> Result<Arc<Pipeline>, Stop> {
     let started = records.first().and_then(|first| first.event.run_started());
     let started = started.ok_or_else(|| Stop::new(Exit::Mismatch, "the run has no first record"))?;
     let text = |digest: &_| {
@@ -75,15 +84,16 @@ fn pipeline(connected: &ConnectedFleet, records: &[Record]) -> Result<Arc<Pipeli
     Ok(recorded::read_with(started.run_id.as_str(), started, text)?.pipeline)
 }
 
-/// Copies a run into the folder of a new run.
+/// Copies a run into the folder of a new run. Without `has_files`, the copy has no workspace, and is only read.
 pub async fn into(
     run: &RunFolder,
     connected: &ConnectedFleet,
     records: &[Record],
     pipeline: Arc<Pipeline>,
-) -> Result<(), Stop> {
+    has_files: bool,
+) -> Result<Pulled, Stop> {
     let dir = drive::open_dir(run, user_key::to_sign()?)?;
-    let pulled = run::pull(&dir, &run.id.as_str().into(), records, &connected.blobs, pipeline).await;
+    let pulled = run::pull(&dir, &run.id.as_str().into(), records, &connected.blobs, pipeline, has_files).await;
     pulled.map_err(|error| drive::stop(run, &error))
 }
 

@@ -14,6 +14,7 @@ use crate::prepare;
 use crate::runs::{self, RunFolder};
 use crate::terminal::progress::Reporter;
 use crate::terminal::{self, visible};
+use futures_util::StreamExt as _;
 use glovebox_engine::inbox::Message;
 use glovebox_engine::run::{NewRun, Session};
 use glovebox_engine::stores::OpenStores;
@@ -116,9 +117,9 @@ impl Start<'_> {
         }
         terminal::say(format_args!("run {id} began in the fleet\n"));
         let reporter = Reporter::new(format, &plan.pipeline);
-        let records = Followed { connected: &connected, log: &log, id: &id }.follow(reporter).await?;
+        let records = Followed { connected: &connected, log: &log, id: &id }.follow(reporter, Vec::new()).await?;
         let run = runs::create(&runs_dir, final_id)?;
-        pull::into(&run, &connected, &records, pipeline).await.inspect_err(|_| runs::discard(&run))?;
+        pull::into(&run, &connected, &records, pipeline, true).await.inspect_err(|_| runs::discard(&run))?;
         pull::conclude(&run, &records, format, &runs_dir)
     }
 
@@ -155,34 +156,43 @@ impl Start<'_> {
 }
 
 /// A run of a fleet that this process follows.
-struct Followed<'a> {
-    connected: &'a ConnectedFleet,
-    log: &'a Arc<NatsLog>,
-    id: &'a event::RunId,
+pub(super) struct Followed<'a> {
+    pub(super) connected: &'a ConnectedFleet,
+    pub(super) log: &'a Arc<NatsLog>,
+    pub(super) id: &'a event::RunId,
 }
 
 impl Followed<'_> {
-    /// Shows each record until the run ends or is paused, and returns all of them.
-    async fn follow(self, mut reporter: Reporter) -> Result<Vec<Record>, Stop> {
+    /// Shows each record after the ones that were read before, until the run ends or is paused. Returns all records.
+    pub(super) async fn follow(self, mut reporter: Reporter, before: Vec<Record>) -> Result<Vec<Record>, Stop> {
         let listen = |kind| signal(kind).map_err(|error| Stop::io("listen for signals", &error));
         let (mut interrupted, mut terminated) = (listen(SignalKind::interrupt())?, listen(SignalKind::terminate())?);
-        let (mut records, mut asked): (Vec<Record>, bool) = (Vec::new(), false);
+        let (known, mut records, mut asked) = (before.len(), before, false);
         let (began, mut is_told) = (tokio::time::Instant::now(), false);
+        let notes = self.connected.fleet.notes(self.id).await.map_err(|error| crate::fleet_connection::stop(&error))?;
+        let (mut notes, mut last_note) = (std::pin::pin!(notes), String::new());
         loop {
             let from = records.last().map_or(1, |last| last.seq + 1);
             let page = self.log.read(self.id, from, PAGE_RECORDS).await.map_err(|error| unread(&error))?;
             page.iter().for_each(|record| reporter.record(record));
             records.extend(page);
-            if records.iter().rev().take(PAGE_RECORDS).any(|record| is_end(&record.event)) {
+            if records.iter().skip(known).any(|record| is_end(&record.event)) {
                 break;
             }
-            let has_begun = records.iter().any(|record| record.event.stage_started().is_some());
+            let has_begun = records.iter().skip(known).any(|record| record.event.stage_started().is_some());
             if !has_begun && !is_told && began.elapsed() > NO_MACHINE_AFTER {
                 is_told = true;
                 terminal::say("no machine has taken the run in 10 seconds; start one: `glovebox work --nats URL`\n");
             }
             let by = tokio::select! {
                 () = tokio::time::sleep(LOOK_EVERY) => continue,
+                Some(note) = notes.next() => {
+                    if note != last_note {
+                        terminal::say(format_args!("{}\n", visible::line(&note)));
+                        last_note = note;
+                    }
+                    continue;
+                }
                 _ = interrupted.recv() => "signal INT",
                 _ = terminated.recv() => "signal TERM",
             };

@@ -8,8 +8,14 @@ use glovebox_record::spend::SpendBounds;
 use glovebox_state::run_state::RunState;
 use std::collections::BTreeMap;
 
+/// Returns true if the run or one of its nodes has a bound on spending.
+pub(super) fn has_spending_bounds(plan: &Plan, state: &RunState) -> bool {
+    let run = run_limit(plan.bounds.spend_max, state);
+    !run.most.is_unlimited() || plan.pipeline.nodes.iter().any(|node| !node.bounds.spend_max.is_unlimited())
+}
+
 /// Returns the budget of a run in this state.
-pub(super) fn budget(plan: &Plan, state: &RunState) -> Budget {
+pub fn budget(plan: &Plan, state: &RunState) -> Budget {
     Budget::new(plan.models.price, run_limit(plan.bounds.spend_max, state), node_limits(&plan.pipeline, state))
 }
 

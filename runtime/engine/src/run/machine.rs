@@ -8,7 +8,7 @@
 //! The directory is only a copy. Build caches and files at ignored paths are not part of the record, so an attempt on another
 //! machine does not see them.
 
-use super::budget::budget;
+use super::budget::{budget, has_spending_bounds};
 use super::packs::Contents;
 use super::restore;
 use super::workspace::{WorkspaceFollower, keep_replaced};
@@ -17,6 +17,7 @@ use crate::assignment::{Assignment, AttemptResult};
 use crate::attempt::{AttemptError, Workbench, sweep};
 use crate::driver::{Follow, RunError};
 use crate::run_dir::BRANCHES_DIR;
+use glovebox_host::budget::{Budget, Till};
 use glovebox_host::call::AttemptProgress;
 use glovebox_host::llm::Steering;
 use glovebox_jail::pulse::Pulse;
@@ -97,6 +98,8 @@ pub struct AttemptControl {
     pub steering: Steering,
     /// Counts what the host observes of the attempt.
     pub pulse: Pulse,
+    /// The budget of the run, which the machine that drives it keeps. `None` if nothing decides about the attempt's spending.
+    pub till: Option<Arc<dyn Till>>,
 }
 
 /// A run whose initial files are on this machine, before its plan is bound here.
@@ -297,7 +300,12 @@ impl<L: RunLog, B: BlobStore + 'static> MachineRun<L, B> {
             pulse: control.pulse.clone(),
         };
         let bench = bench(&self.executor, &self.dir, &self.blobs, state, self.progress.clone())?;
-        let budget = Arc::new(budget(&self.executor.plan, state));
+        let plan = &self.executor.plan;
+        let budget = match &control.till {
+            Some(till) if has_spending_bounds(plan, state) => Budget::elsewhere(plan.models.price, Arc::clone(till)),
+            _ => budget(plan, state),
+        };
+        let budget = Arc::new(budget);
         Ok((assignment, Workbench { budget, ..bench }))
     }
 

@@ -14,6 +14,7 @@ use crate::stores::{self, OpenStores};
 use glovebox_journal::event::{Digest, Event, Record, RunId};
 use glovebox_journal::ports::{BlobStore, PortError, RunLog};
 use glovebox_journal::rewind;
+use glovebox_journal::sqlite::Owner;
 use glovebox_pipeline::ir::Pipeline;
 use glovebox_state::evidence::Replay;
 use glovebox_workspace::flush::flush_all;
@@ -22,7 +23,14 @@ use glovebox_workspace::restore;
 use std::io::{self, ErrorKind, Read};
 use std::sync::Arc;
 
-/// Copies the run with these records into an empty directory. `pipeline` is the one that the run executed.
+/// A run directory that was pulled. While a machine drives the run, the value holds the lock of the directory, so that no
+/// command takes the copy for a run whose process was killed.
+pub struct Pulled {
+    _held: Option<Owner>,
+}
+
+/// Copies the run with these records into an empty directory. `pipeline` is the one that the run executed. Without
+/// `has_files`, the copy has no workspace.
 ///
 /// # Errors
 ///
@@ -33,8 +41,9 @@ pub async fn pull<B: BlobStore>(
     records: &[Record],
     from: &B,
     pipeline: Arc<Pipeline>,
-) -> Result<(), RunError> {
-    let (OpenStores { journal, blobs, held: _held, .. }, reserve) = stores::create(dir, run)?;
+    has_files: bool,
+) -> Result<Pulled, RunError> {
+    let (OpenStores { journal, blobs, held, .. }, reserve) = stores::create(dir, run)?;
     let started = records.first().and_then(|first| first.event.run_started()).ok_or(RunError::NotStarted)?;
     let base: Base = serde_json::from_slice(&from.read_all(&started.workspace.base_digest, BASE_BYTES_MAX)?)
         .map_err(|error| RunError::Workspace(Box::new(error)))?;
@@ -52,7 +61,9 @@ pub async fn pull<B: BlobStore>(
         }
     }
     let replay: Replay = rewind::after(rewind::before(records, u64::MAX));
-    make_workspace(dir, started.workspace.packs_digest.as_ref(), &base, from, &*blobs, &replay)?;
+    if has_files {
+        make_workspace(dir, started.workspace.packs_digest.as_ref(), &base, from, &*blobs, &replay)?;
+    }
     journal.append(run, &[], jiff::Timestamp::now(), &[]).await?;
     let files = dir.dir.try_clone().map_err(|error| RunError::Project(Box::new(error)))?;
     let mut projector = Projector::new(files, Arc::clone(&blobs), pipeline);
@@ -61,7 +72,9 @@ pub async fn pull<B: BlobStore>(
     fold.follower.appended(&[]).map_err(RunError::Project)?;
     projector.caught_up().map_err(|error| RunError::Project(Box::new(error)))?;
     drop(reserve);
-    flush_all(&[&dir.path]).map_err(|error| RunError::Workspace(Box::new(error)))
+    flush_all(&[&dir.path]).map_err(|error| RunError::Workspace(Box::new(error)))?;
+    let is_driven = replay.state.verdict.is_none() && !replay.state.paused;
+    Ok(Pulled { _held: is_driven.then_some(held) })
 }
 
 /// Creates the files with which the run ended, and stores the initial versions of files that it changed, which `diff` shows.

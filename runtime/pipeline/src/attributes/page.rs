@@ -53,6 +53,7 @@ const VALUES: &str = "
 | amount | a number; a limit in milliseconds or bytes also accepts a unit: `10s`, `64MiB` |
 | path, paths | relative to the workspace, without `..`; a folder ends in `/`; separated by commas: `src/,Cargo.toml` |
 | commands | prefixes of commands, in whole words, separated by commas: `cargo test,git status` |
+| need | labels of the machine, `arch=` (`x86_64` or `aarch64`) and `tier=` (`full`, `bwrap` or `landlock`), separated by commas: `gpu, arch=arm64`; at most 16 entries ([placement](placement.md)) |
 | network | `none`, `full` or `proxy:api.example.com,*.crates.io` |
 | node | the id of a declared node |
 | condition | `key=value` or `key!=value`, joined by `&&` |

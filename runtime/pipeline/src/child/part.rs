@@ -7,7 +7,9 @@ use crate::diagnostic::Diagnostic;
 use crate::ir::{CHILD_EXIT, Handler, HandlerKind, INTERVAL_DEFAULT, Node, NodeId, Pipeline};
 use crate::key::{self, Key};
 use crate::transform::SettledGraph;
+use glovebox_record::Need;
 use glovebox_record::path::ScopePath;
+use glovebox_record::placement::ArchConflict;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Display;
 
@@ -15,13 +17,14 @@ use std::fmt::Display;
 type Values = BTreeMap<String, String>;
 
 /// Known attributes that are allowed on a node that runs a child. Unknown attributes are always allowed.
-const OF_OWNER: [Key<'static>; 16] = [
+const OF_OWNER: [Key<'static>; 17] = [
     key::SHAPE,
     key::TYPE,
     key::LABEL,
     key::CLASS,
     key::TIMEOUT,
     key::MAX_VISITS,
+    key::RUNS_ON,
     key::ALLOWED_WRITE_PATHS,
     key::STACK_CHILD_DOTFILE,
     key::STACK_CONTEXT_IN,
@@ -44,8 +47,9 @@ const OF_SUPERVISOR: [Key<'static>; 5] = [
 /// Attributes of the node that apply to the end of the child. They move to the fan-in.
 const OF_END: [Key<'static>; 3] = [key::GOAL_GATE, key::RETRY_TARGET, key::FALLBACK_RETRY_TARGET];
 /// Attributes of the child's graph that its stages already contain, or that have no effect outside of the child's file.
-const SETTLED: [Key<'static>; 9] = [
+const SETTLED: [Key<'static>; 10] = [
     key::GOAL,
+    key::RUNS_ON,
     key::STACK_CHILD_DOTFILE,
     key::STACK_CHILD_WORKDIR,
     key::LABEL,
@@ -101,8 +105,13 @@ impl<'a> Part<'a> {
         let (file, workdir) = (named(key::STACK_CHILD_DOTFILE).unwrap_or_default(), named(key::STACK_CHILD_WORKDIR));
         let names = child.nodes.iter().map(|node| node.id.as_str()).collect();
         let part = Self { owner, child, file, workdir, names };
-        let faults: Vec<Diagnostic> =
-            part.of_owner().chain(part.of_graph(parent)).chain(part.of_stages()).chain(part.of_edges()).collect();
+        let faults: Vec<Diagnostic> = part
+            .of_owner()
+            .chain(part.of_graph(parent))
+            .chain(part.of_stages())
+            .chain(part.of_needs())
+            .chain(part.of_edges())
+            .collect();
         if faults.is_empty() { Ok(part) } else { Err(faults) }
     }
 
@@ -217,6 +226,25 @@ impl<'a> Part<'a> {
         })
     }
 
+    /// Reports stages that need another architecture than the node that runs them.
+    fn of_needs(&self) -> impl Iterator<Item = Diagnostic> + '_ {
+        let conflict = |node: &Node| self.need(node).err().map(|archs| (node.id.clone(), archs));
+        self.child.nodes.iter().filter_map(conflict).map(|(id, archs)| {
+            let message = format!(
+                "`{}`, which runs this child pipeline, and `{id}` in `{}` need {archs}, and no machine has both",
+                self.owner.id, self.file
+            );
+            fault(self.owner, message, "change `runs_on` of this node or its graph, or of the stage or its graph")
+        })
+    }
+
+    /// Returns what a stage of the child and the node that runs it ask of a machine. Nothing if the stage makes no attempts.
+    fn need(&self, stage: &Node) -> Result<Need, ArchConflict> {
+        let of_owner = self.owner.need.as_deref().filter(|_| stage.makes_attempts());
+        let of_stage = stage.need.as_deref().cloned().unwrap_or_default();
+        of_owner.map_or(Ok(of_stage.clone()), |of_owner| of_stage.and(of_owner))
+    }
+
     fn of_edges(&self) -> impl Iterator<Item = Diagnostic> + '_ {
         self.child.edges.iter().filter(|edge| edge.loop_restart).map(|edge| {
             let message = format!("`{} -> {}` in `{}` would restart the whole run", edge.from, edge.to, self.file);
@@ -316,7 +344,7 @@ impl<'a> Part<'a> {
         if self.is_supervisor() {
             default(node, key::MANAGER_POLL_INTERVAL, Some(INTERVAL_DEFAULT));
         }
-        let of_file = [key::TYPE, key::MANAGER_ACTIONS, key::ALLOWED_WRITE_PATHS];
+        let of_file = [key::TYPE, key::MANAGER_ACTIONS, key::ALLOWED_WRITE_PATHS, key::RUNS_ON];
         let of_child = [key::STACK_CHILD_DOTFILE, key::STACK_CHILD_AUTOSTART, key::STACK_CHILD_WORKDIR];
         for key in of_file.into_iter().chain(of_child) {
             node.remove(key.as_str());
@@ -369,6 +397,9 @@ impl<'a> Part<'a> {
             default(values, key::ALLOWED_WRITE_PATHS, bound);
             default(values, key::CODEX_WORKDIR, self.workdir.filter(|_| is_own));
         }
+        // `Part::new` has refused two architectures.
+        let need = self.need(node).ok().filter(|need| !need.is_empty());
+        set(values, key::RUNS_ON, need.map(|need| need.to_string()).as_deref());
         for (of_graph, of_node) in INHERITED.into_iter().filter(|_| is_own) {
             let is_for_models = of_node != key::MAX_VISITS;
             if node.handler.may_ask_model() || !is_for_models {

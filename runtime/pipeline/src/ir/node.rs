@@ -6,6 +6,8 @@ use super::{
 };
 use crate::keyed::Attributes;
 use crate::span::Span;
+use glovebox_record::Need;
+use std::sync::Arc;
 
 /// One node of a pipeline.
 #[derive(Debug, Clone)]
@@ -40,6 +42,9 @@ pub struct Node {
     pub child: Option<Box<Child>>,
     /// The node that runs the child pipeline to which this node belongs. `None` for a node of the file itself.
     pub child_of: Option<NodeId>,
+    /// What the machine of the stage must have, including what the graph asks for. `None` for nothing, and for a node that
+    /// makes no attempts.
+    pub need: Option<Arc<Need>>,
     /// Names of classes of the node and of its subgraphs.
     pub classes: Vec<String>,
     /// All attributes by key, including defaults.
@@ -60,6 +65,11 @@ impl Node {
         let owner = self.child_of.as_ref().map_or("", NodeId::as_str);
         let inside = self.id.as_str().strip_prefix(owner).and_then(|rest| rest.strip_prefix("__"));
         inside.filter(|_| self.child_of.is_some()).unwrap_or(self.id.as_str())
+    }
+
+    /// Returns true if the node or its verification makes attempts, which run on a machine.
+    pub fn makes_attempts(&self) -> bool {
+        self.stages().any(|stage| stage.handler.component().is_some())
     }
 
     /// Returns true if the node runs a child pipeline whose stages are not part of this pipeline yet.

@@ -5,6 +5,7 @@
 //! from the block. So the pipeline and its canonical text contain these attributes only where they have an effect.
 
 use super::backend;
+use super::placement;
 use super::scope::{Attributes, RawNode};
 use super::verification;
 use crate::hash::HashSet;
@@ -13,7 +14,7 @@ use crate::key::{self, Key};
 use crate::span::Span;
 
 /// Attributes that verify the work of a node.
-const VERIFYING: [Key<'static>; 2] = [key::VERIFY_COMMAND, key::VERIFY_PLUGIN];
+pub(super) const VERIFYING: [Key<'static>; 2] = [key::VERIFY_COMMAND, key::VERIFY_PLUGIN];
 /// Attributes that require another stage to pass before this one is executed.
 const REQUIRING: [Key<'static>; 2] = [key::REQUIRES_TOOL_SUCCESS, key::REQUIRED_TOOL_NODE];
 
@@ -31,6 +32,9 @@ pub(super) fn drop_ignored(raw: &mut RawNode, handler: &Handler) {
     }
     if raw.attributes.get(key::GOAL_GATE).is_none_or(|gate| gate.value.trim() != "true") {
         ignored.push(key::GATE_REQUIRES);
+    }
+    if !placement::makes_attempts(raw, handler) {
+        ignored.push(key::RUNS_ON);
     }
     drop_inherited(raw, &ignored);
     let is_verified = VERIFYING.iter().any(|key| is_set(&raw.attributes, *key));
@@ -63,6 +67,6 @@ fn drop_inherited(raw: &mut RawNode, keys: &[Key<'static>]) {
     }
 }
 
-fn is_set(attributes: &Attributes, key: Key<'_>) -> bool {
+pub(super) fn is_set(attributes: &Attributes, key: Key<'_>) -> bool {
     attributes.get(key).is_some_and(|attribute| !attribute.value.trim().is_empty())
 }

@@ -15,6 +15,7 @@ mod joins;
 mod node;
 mod output;
 mod parallel;
+mod placement;
 mod reader;
 mod references;
 mod scope;
@@ -126,6 +127,7 @@ impl<'a> Draft<'a> {
             // The preset of a node repeats every failure.
             graph_backoff: Backoff { attempts: None, ..policy.unwrap_or_default() },
             feedback,
+            need: placement::graph(&graph, &mut findings),
             declarations: &declarations,
             expansion: &mut expansion,
             inputs,

@@ -9,6 +9,7 @@ use super::holdout_attributes;
 use super::inputs::Expansion;
 use super::output;
 use super::parallel;
+use super::placement;
 use super::reader::Findings;
 use super::scope::{Attributes, Declarations, RawNode};
 use super::verification;
@@ -23,8 +24,10 @@ use crate::ir::{
     ToolHooks, ToolProviders, ToolServers,
 };
 use crate::key::{self, Key};
+use glovebox_record::Need;
 use glovebox_record::question::QUESTION_TYPES;
 use glovebox_record::{Fidelity, ThreadId};
+use std::sync::Arc;
 
 /// Attributes that only Glovebox itself may write.
 const RESERVED: [Key<'static>; 4] =
@@ -55,6 +58,8 @@ pub(super) struct GraphScope<'a, 'b> {
     /// Delays of the graph's preset, without its number of attempts (see [`retry_policy`]).
     pub(super) graph_backoff: Backoff,
     pub(super) feedback: Feedback,
+    /// What the graph asks of the machine of each stage.
+    pub(super) need: Option<Arc<Need>>,
     pub(super) declarations: &'a Declarations,
     pub(super) expansion: &'a mut Expansion<'b>,
     pub(super) inputs: &'a Inputs,
@@ -99,6 +104,7 @@ pub(super) fn lower(mut raw: RawNode, scope: &mut GraphScope<'_, '_>, findings: 
         gate: gate(from, findings),
         parallel: parallel::settings(from, findings),
         child: child(from, findings).map(Box::new),
+        need: placement::node(&raw, &handler, scope.need.as_ref(), findings),
         child_of: scope.declarations.target(from, key::STACK_CHILD_OF),
         id: raw.id,
         role: handler.kind().role(),

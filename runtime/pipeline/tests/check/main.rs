@@ -17,6 +17,7 @@ mod lint;
 mod lower;
 mod node_settings;
 mod pages;
+mod placement;
 mod properties;
 mod reader;
 mod route;

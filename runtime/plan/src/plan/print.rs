@@ -11,6 +11,7 @@ use super::egress::PlanEgress;
 use super::models::{PlanAsks, PlanModel};
 use super::origin::Grant;
 use super::parallel::PlanParallel;
+use super::placement::PlanLacking;
 use super::policy::PlanPolicy;
 use super::recovery::PlanRecovery;
 use super::sessions::{EdgesInto, PlanSession};
@@ -24,6 +25,7 @@ use glovebox_pipeline::ir::{Handler, Node};
 use glovebox_pipeline::transform::RuleRecord;
 use glovebox_record::Digest;
 use glovebox_record::HookKind;
+use glovebox_record::Need;
 use glovebox_record::liveness::StallSettings;
 use glovebox_record::spend::{Price, SpendBounds};
 use schemars::JsonSchema;
@@ -82,6 +84,7 @@ impl Plan {
             policies: self.printed_policies(),
             rules: self.findings.rule_report.rules.clone(),
             transformed: self.findings.rule_report.transformed.as_ref().map(|text| Digest::hash(text.as_bytes())),
+            lacking: self.placement.printed(),
             unlocked: self.findings.unlocked.iter().map(PlanUnlocked::new).collect(),
             egress: Vec::new(),
             against: None,
@@ -110,6 +113,7 @@ impl Plan {
             output_schema: node.agent.output_schema.as_ref().map(|schema| Digest::hash(schema.text().as_bytes())),
             sessions: Vec::new(),
             parallel: PlanParallel::for_node(&self.pipeline, node),
+            runs_on: self.placement.need(&node.id),
             component,
         }
     }
@@ -212,6 +216,9 @@ pub struct PlanFile<'a> {
     /// BLAKE3 of the transformed pipeline, in canonical text. Absent if no rule plugin changed it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub transformed: Option<Digest>,
+    /// The nodes that this machine cannot run, so that `glovebox run` refuses the plan here. Absent if there are none.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub lacking: Vec<PlanLacking<'a>>,
     /// Plugins that are not in `glovebox.lock` or differ from it, so that `glovebox run` refuses them. Absent if there are none.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub unlocked: Vec<PlanUnlocked<'a>>,
@@ -398,6 +405,9 @@ pub struct PlanNode<'a> {
     /// How the branches of the node run and end. Absent for a node that is not a parallel node.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub parallel: Option<PlanParallel>,
+    /// What the machine of the node must have: labels by name, `arch=` and `tier=`. Absent if every machine has it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub runs_on: Option<&'a Need>,
     /// The component that executes the node. Absent for a control node.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub component: Option<Shared<PlanComponent<'a>>>,

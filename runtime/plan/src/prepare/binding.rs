@@ -14,7 +14,7 @@ use super::script::ScriptFile;
 use super::source::CheckedPipeline;
 use super::toolchain;
 use super::trust::{self, Wanted};
-use crate::bind::{BindClass, BindErrors, BindOptions, bind};
+use crate::bind::{BindClass, BindErrors, BindOptions, bind, placement};
 use crate::config::HistorySetting;
 use crate::plan::{BoundPolicy, Plan, PolicyBinding, Unpriced};
 use glovebox_host::host::Host;
@@ -23,11 +23,12 @@ use glovebox_host::revocation::RevocationCheck;
 use glovebox_jail::jail::{Bind, ProbeReport};
 use glovebox_pipeline::diagnostic::Diagnostic;
 use glovebox_pipeline::ir::Pipeline;
-use glovebox_record::Tier;
 use glovebox_record::scope::Entry;
 use glovebox_record::spend::SpendBounds;
+use glovebox_record::{Label, Tier};
 use glovebox_workspace::holdout;
 use glovebox_workspace::protect::Protected;
+use std::collections::BTreeSet;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -45,12 +46,15 @@ pub struct Request<'a> {
     pub simulate: bool,
     /// The value of `--tier`: a tier that is lower than the best one of this machine.
     pub tier: Option<Tier>,
+    /// The labels of this machine.
+    pub labels: BTreeSet<Label>,
 }
 
 impl Request<'_> {
     /// Creates a request for a plan that is only shown, without a script.
     pub fn to_show(sealed: Vec<Entry>) -> Self {
-        Self { script: None, purpose: Purpose::Show, sealed, parallel_max: None, simulate: false, tier: None }
+        let labels = BTreeSet::new();
+        Self { script: None, purpose: Purpose::Show, sealed, parallel_max: None, simulate: false, tier: None, labels }
     }
 }
 
@@ -102,7 +106,7 @@ pub fn bind_plan(
     project: &Project,
     request: Request<'_>,
 ) -> Result<Bound, Refusal> {
-    let Request { script, purpose, sealed, parallel_max, simulate, tier } = request;
+    let Request { script, purpose, sealed, parallel_max, simulate, tier, labels } = request;
     let found = capability::find();
     let found = match tier {
         Some(tier) => capability::limited(found, tier, project.config.sandbox.require)?,
@@ -115,8 +119,10 @@ pub fn bind_plan(
         dependencies: dependencies.folders,
         no_sandbox: purpose.is_unconfined(),
         has_repository: project.has_history(),
+        is_one_of_many: project.is_portable,
         plan_only: !purpose.runs(),
         available: capability::to_bind(&found),
+        machine: capability::facts(labels, found.tier.filter(|_| !purpose.is_unconfined())),
         sealed,
         script: script.map(|file| Arc::clone(&file.script)),
         simulate,
@@ -144,6 +150,29 @@ pub fn bind_plan(
         landlock_abi: found.landlock_abi,
         plan,
     })
+}
+
+/// Refuses a pipeline with a stage that this machine cannot run. [`bind_plan`] does so too; a command that must not create
+/// anything first asks this, which loads no component.
+///
+/// # Errors
+///
+/// Returns what this machine lacks.
+pub fn require_machine(
+    source: &CheckedPipeline,
+    project: &Project,
+    labels: BTreeSet<Label>,
+    purpose: Purpose,
+) -> Result<(), Refusal> {
+    let fleet = &project.config.fleet;
+    if fleet.runs_on.is_empty() && source.pipeline.nodes.iter().all(|node| node.need.is_none()) {
+        return Ok(());
+    }
+    let tier = capability::find().tier.filter(|_| !purpose.is_unconfined());
+    let options = BindOptions { machine: capability::facts(labels, tier), ..BindOptions::default() };
+    let mut errors = BindErrors::default();
+    placement::plan(&source.pipeline, &project.config, &options, &mut errors);
+    if errors.is_empty() { Ok(()) } else { Err(refusal(source, errors)) }
 }
 
 impl Bound {
@@ -224,14 +253,13 @@ pub fn bind_versions(
     let dependencies = dependencies::find(project, sealed);
     let options = BindOptions {
         has_repository: project.has_history(),
+        is_one_of_many: project.is_portable,
         stores: dependencies.machine_folders(),
         dependencies: dependencies.folders,
-        no_sandbox: false,
         plan_only: true,
         available: capability::to_bind(&capability::find()),
         sealed: sealed.to_vec(),
-        script: None,
-        simulate: false,
+        ..BindOptions::default()
     };
     let catalog = host.catalog(project);
     let bound = |pipeline: Option<Pipeline>| {
@@ -319,13 +347,13 @@ fn findings(source: &CheckedPipeline, of_binding: &[Diagnostic]) -> Findings {
 fn refusal(source: &CheckedPipeline, errors: BindErrors) -> Refusal {
     let class = errors.class();
     let invalid = Refusal::for_findings(findings(source, &errors.diagnostics));
-    let refusal = match (class, &errors.policy) {
-        (BindClass::Invalid, _) => invalid,
-        (BindClass::Plugin, _) => Refusal { class: Class::Plugin, message: String::new(), ..invalid },
-        (BindClass::Policy, Some(policy)) => {
-            Refusal { class: Class::Policy, message: policy.to_string(), ..invalid }.with_help(policy.help())
+    let refusal = match class {
+        BindClass::Invalid => invalid,
+        BindClass::Plugin => Refusal { class: Class::Plugin, message: String::new(), ..invalid },
+        BindClass::Policy => {
+            let message = errors.policy_message().unwrap_or_default();
+            Refusal { class: Class::Policy, message, ..invalid }.with_help(errors.policy_help())
         }
-        (BindClass::Policy, None) => Refusal { class: Class::Policy, message: String::new(), ..invalid },
     };
     Refusal { plugins: errors.plugins, ..refusal }
 }

@@ -6,7 +6,8 @@ use super::folders::cache_dir;
 use super::refusal::{Class, Refusal};
 use crate::plan::HostCapability;
 use glovebox_jail::jail::{ProbeReport, probe, probe_tier};
-use glovebox_record::Tier;
+use glovebox_record::{Arch, Label, MachineFacts, Tier};
+use std::collections::BTreeSet;
 
 /// The name of the file with the result, in the cache folder.
 const CAPABILITY_FILE: &str = "sandbox.json";
@@ -25,6 +26,12 @@ pub fn to_bind(found: &ProbeReport) -> HostCapability {
         why: joined(found.missing.iter().map(|missing| format!("`{}`: {}", missing.tier, missing.reason)).collect()),
         remedy: found.missing.first().map(|missing| missing.remedy.clone()).unwrap_or_default(),
     }
+}
+
+/// Returns what this machine has, for the needs of stages: the labels that its operator names, and the architecture and the
+/// tier that were found. A machine whose commands run without a sandbox has no tier.
+pub fn facts(labels: BTreeSet<Label>, tier: Option<Tier>) -> MachineFacts {
+    MachineFacts { labels, arch: Arch::parse(std::env::consts::ARCH), tier }
 }
 
 /// Limits the result to a lower tier, which `--tier` chose, as if the machine had no higher tier.

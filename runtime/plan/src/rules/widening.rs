@@ -14,8 +14,7 @@ use crate::plan::{Capability, HoldoutAccess, Plan, PlanCapabilities};
 use bound::Bounds;
 use glovebox_pipeline::ir::{Handler, HandlerKind, NodeId, Pipeline};
 use glovebox_pipeline::transform::RuleRecord;
-use glovebox_record::HookKind;
-use glovebox_record::RunBounds;
+use glovebox_record::{HookKind, Need, RunBounds, Tier};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
@@ -44,13 +43,14 @@ pub struct Extent {
     bounds: Bounds,
 }
 
-/// A check of the work of stages.
+/// A check of the work of stages, or of the machines on which it is done.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 enum Check {
     Gate(NodeId),
     Question(NodeId),
     Command(NodeId, String),
     Hook(NodeId, HookKind, String),
+    Need(NodeId, String),
 }
 
 /// Something that one plan allows and another plan does not.
@@ -78,6 +78,9 @@ impl fmt::Display for Wider {
             What::Gone(Check::Hook(node, kind, text)) => {
                 write!(f, "node `{node}`: its tool calls no longer have `tool_hooks.{kind}` {text}")
             }
+            What::Gone(Check::Need(node, entry)) => {
+                write!(f, "node `{node}`: no longer runs only on machines with {entry}")
+            }
             What::Gone(Check::Command(node, text)) => write!(f, "node `{node}`: no longer checks with {text}"),
         }
     }
@@ -89,6 +92,9 @@ impl Extent {
         let mut extent = Self { capabilities: plan.capabilities(bounds), ..Self::default() };
         extent.bounds = Bounds::from_pipeline(&plan.pipeline);
         extent.opt_outs.extend(plan.holdout_plan().opt_outs);
+        for (node, need) in &plan.placement.needs {
+            extent.checks.extend(implied(need).into_iter().map(|entry| Check::Need(node.clone(), entry)));
+        }
         for node in plan.pipeline.stages() {
             if node.checks.goal_gate {
                 extent.checks.insert(Check::Gate(node.id.clone()));
@@ -133,7 +139,12 @@ impl Extent {
             |limit: &&Addition| limit.node.as_ref().is_some_and(|node| other.capabilities.nodes.contains_key(node));
         let limits = self.limits.iter().filter(is_known).cloned();
         let opt_outs = self.opt_outs.iter().cloned().map(What::OptOut);
-        let gone = other.checks.difference(&self.checks).cloned().map(What::Gone);
+        // A need of a stage that no longer exists holds for nothing.
+        let holds = |check: &&Check| match check {
+            Check::Need(node, _) => self.capabilities.nodes.contains_key(node),
+            _ => true,
+        };
+        let gone = other.checks.difference(&self.checks).filter(holds).cloned().map(What::Gone);
         let raised = self.bounds.instead_of(&other.bounds).map(|(bound, most)| What::Raised(bound, most));
         let all = limits.map(What::Capability).chain(opt_outs).chain(gone).chain(raised).map(Wider);
         all.filter(|wider| !other.allows(wider)).collect()
@@ -154,6 +165,12 @@ impl Extent {
             What::Raised(bound, most) => self.bounds.allow(bound, *most),
         }
     }
+}
+
+/// Returns the entries of a need, with each weaker tier, so that a stronger tier is not a missing one.
+fn implied(need: &Need) -> Vec<String> {
+    let tiers = Tier::CONFINING.into_iter().filter(|tier| need.tier.is_some_and(|needed| *tier < needed));
+    need.entries().into_iter().chain(tiers.map(|tier| format!("tier={tier}"))).collect()
 }
 
 /// Returns what each plugin widened, by its position in the rule set. Everything that the last plan allows and the

@@ -4,6 +4,7 @@
 //! goes on when the server ends, so it has a session of its own.
 
 use super::problem::status;
+use crate::arguments::LabelArguments;
 use crate::exit::EXITS;
 use crate::exit::{Exit, Stop};
 use crate::runs::journal;
@@ -53,14 +54,15 @@ pub(super) struct Program {
     path: PathBuf,
     project: PathBuf,
     runs_dir: PathBuf,
+    labels: LabelArguments,
     /// The newest plans that clients have seen, by digest.
     plans: Mutex<VecDeque<(Digest, String)>>,
 }
 
 impl Program {
-    pub(super) fn new(project: PathBuf, runs_dir: PathBuf) -> Result<Self, Stop> {
+    pub(super) fn new(project: PathBuf, runs_dir: PathBuf, labels: LabelArguments) -> Result<Self, Stop> {
         let path = std::env::current_exe().map_err(|error| Stop::io("find the path of this program", &error))?;
-        Ok(Self { path, project, runs_dir, plans: Mutex::default() })
+        Ok(Self { path, project, runs_dir, labels, plans: Mutex::default() })
     }
 
     /// Returns what `check --format json` prints.
@@ -78,6 +80,7 @@ impl Program {
     /// Returns what `plan --json` prints.
     pub(super) fn plan(&self, submitted: &Submitted) -> Result<String, Problem> {
         let mut words = words(&["plan", "--json"]);
+        words.extend(self.labels.words().map(OsString::from));
         words.extend(inputs(submitted));
         words.extend(bounds(submitted));
         let output = self.finish(words, submitted)?;
@@ -100,6 +103,7 @@ impl Program {
     pub(super) fn start(&self, submitted: &Submitted, who: &Actor) -> Result<String, Problem> {
         let id = RunId::fresh();
         let mut words = words(&["run", "--json", "--no-input", "--own-session", "--run-id", id.as_str()]);
+        words.extend(self.labels.words().map(OsString::from));
         words.extend(inputs(submitted));
         words.extend(bounds(submitted));
         words.extend(["--runs-dir".into(), self.runs_dir.clone().into_os_string()]);
@@ -126,6 +130,7 @@ impl Program {
         }
         let records = journal::open_verified(run).map_err(failed)?.close().records_count();
         let mut words = words(&["resume", &run.id, "--json", "--no-input", "--own-session"]);
+        words.extend(self.labels.words().map(OsString::from));
         words.extend(["--runs-dir".into(), self.runs_dir.clone().into_os_string()]);
         let has_more = |run: &RunFolder| {
             let now = journal::open_verified(run).map(|journal| journal.close().records_count());
@@ -139,6 +144,7 @@ impl Program {
     pub(super) fn fork(&self, run: &RunFolder, node: &NodeId, visit: Option<u32>) -> Result<String, Problem> {
         let id = RunId::fresh();
         let mut words = words(&["fork", "--json", "--no-input", "--own-session", "--run-id", id.as_str()]);
+        words.extend(self.labels.words().map(OsString::from));
         words.extend(["--runs-dir".into(), self.runs_dir.clone().into_os_string()]);
         let at = visit.map_or_else(|| node.to_string(), |visit| format!("{node}@{visit}"));
         words.extend(["--".into(), run.id.clone().into(), at.into()]);

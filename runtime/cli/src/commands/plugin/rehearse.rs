@@ -214,6 +214,7 @@ impl<'a> Stage<'a> {
         for (key, value) in &self.arguments.project.inputs {
             words.extend([OsString::from("--set"), OsString::from(format!("{key}={value}"))]);
         }
+        words.extend(self.arguments.labels.words().map(OsString::from));
         words.push(self.file.clone().into());
         let parsed = RunWords::try_parse_from(words)
             .map_err(|error| Stop::new(Exit::Internal, format!("the arguments of a rehearsal: {error}")))?;

@@ -163,6 +163,19 @@ pub(super) const RULES: &[Rule] = &[
         good: include_str!("../../../rules/required_tool_node.good.dot"),
     },
     Rule {
+        id: "runs_on",
+        severity: Error,
+        check: None,
+        summary: "`runs_on` must be on a node that makes attempts, and some machine must be able to have all that it needs",
+        help: "write labels, `arch=` and `tier=`, separated by commas: `gpu, arch=arm64, tier=full`",
+        why: "`runs_on` says what the machine of a stage must have, in addition to `runs_on` of the graph and of `[fleet]` in \
+            `glovebox.toml`. A machine has one architecture, so two of them are a need that nothing meets. A start, a \
+            parallel node or a human gate has no attempt that a machine could refuse, so the attribute would have no effect. \
+            In a defaults block, it applies to the nodes that make attempts.",
+        bad: include_str!("../../../rules/runs_on.bad.dot"),
+        good: include_str!("../../../rules/runs_on.good.dot"),
+    },
+    Rule {
         id: "diff_limits",
         severity: Error,
         check: Some(diff_limits::check),
