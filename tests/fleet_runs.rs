@@ -79,6 +79,11 @@ impl Fleet {
         command
     }
 
+    /// Runs a command on a run of this machine, as the client.
+    fn here(&self, words: &[&str]) -> Answer {
+        Answer::of(self.bench.command(words).env("GLOVEBOX_STATE_DIR", self.state("client")))
+    }
+
     fn with(&self, words: &[&str]) -> Answer {
         Answer::of(&mut self.command(words))
     }
@@ -169,12 +174,12 @@ fn a_run_is_made_by_machines_and_its_directory_is_an_ordinary_one() {
     assert!(started.iter().all(|record| ["one", "two"].contains(&record["machine"].as_str().unwrap())), "{started:?}");
     assert_eq!(started[0]["machine"], started[1]["machine"], "a branch stays where it is");
     assert_eq!(of_kind(&records, "run.taken_over").len(), 1);
-    fleet.bench.glovebox(&["diff", "r"]).ends(0).says("by-b");
-    fleet.bench.glovebox(&["apply", "r"]).ends(0);
+    fleet.here(&["diff", "r"]).ends(0).says("by-b");
+    fleet.here(&["apply", "r"]).ends(0);
     assert_eq!(fleet.bench.read("out/b.txt"), "from the project\nby-a\nby-b\n");
-    fleet.bench.glovebox(&["show", "r"]).ends(0).says("success");
+    fleet.here(&["show", "r"]).ends(0).says("success");
     // The same run on this machine has the same result.
-    fleet.bench.glovebox(&["run", "pipeline.dot", "--run-id", "here"]).ends(0);
+    fleet.here(&["run", "pipeline.dot", "--run-id", "here"]).ends(0);
     let outcomes = |run: &str| -> Vec<Value> {
         let records = fleet.records(run);
         of_kind(&records, "stage.finished").iter().map(|event| event["changes"].clone()).collect()
@@ -200,7 +205,7 @@ fn a_machine_that_is_killed_loses_its_stage_to_another_one() {
         of_kind(&records, "stage.finished").iter().map(|record| record["machine"].as_str().unwrap()).collect();
     assert_eq!(machines, ["other", "other"], "{records:?}");
     assert_eq!(of_kind(&records, "stage.started").len(), 3, "the lost attempt, and two that count");
-    fleet.bench.glovebox(&["diff", "r"]).ends(0).says("by-b");
+    fleet.here(&["diff", "r"]).ends(0).says("by-b");
 }
 
 #[test]
@@ -286,6 +291,7 @@ fn what_a_fleet_cannot_run_is_refused_before_the_run_exists() {
     fleet.bench.write("scripts/scenarios/s/scenario.toml", "");
     run(&["--run-id", "a"]).ends(6).says("has hold-outs");
     fleet.with(&["pull", "a"]).ends(2).says("the fleet has no run `a`");
+    std::fs::remove_dir_all(fleet.bench.project().join("scripts")).unwrap();
     let unreachable = fleet.bench.glovebox(&["run", "pipeline.dot", "--nats", "nats://127.0.0.1:1"]);
     assert!([2, 9].contains(&unreachable.code), "{}", unreachable.stderr);
 }

@@ -123,6 +123,8 @@ fn dispatch(command: Command) -> CommandResult {
         Command::Steer(Deferred(arguments)) => commands::steer::steer(&arguments),
         Command::Wait(Deferred(arguments)) => commands::control::wait(&arguments),
         Command::Attach(Deferred(arguments)) => commands::attach::attach(&arguments),
+        #[cfg(feature = "fleet")]
+        Command::Ls(Deferred(arguments)) if arguments.fleet.is_named() => fleet::remote::ls(&arguments),
         Command::Ls(Deferred(arguments)) => commands::ls::ls(&arguments),
         Command::Rm(Deferred(arguments)) => commands::rm::rm(&arguments),
         Command::Gc(Deferred(arguments)) => commands::gc::gc(&arguments),

@@ -5,7 +5,7 @@
 
 use crate::answer_sources;
 use crate::arguments::{
-    AnswerArguments, ControlArguments, FleetArguments, ResumeArguments, RunsArguments, SteerArguments,
+    AnswerArguments, ControlArguments, FleetArguments, ListArguments, ResumeArguments, RunsArguments, SteerArguments,
 };
 use crate::commands::answer::{Reply, read_reply};
 use crate::drive::block_on;
@@ -14,6 +14,7 @@ use crate::fleet::pull;
 use crate::fleet::start::{Followed, unread};
 use crate::fleet_connection::ConnectedFleet;
 use crate::prepare;
+use crate::runs::index::ListedRun;
 use crate::runs::{self, RunId, RunSelector};
 use crate::terminal::progress::{ProgressFormat, Reporter};
 use crate::terminal::{self, visible};
@@ -76,6 +77,32 @@ async fn copy_of(connected: &ConnectedFleet, id: &RunId, runs: &mut RunsArgument
     let run = runs::create(&runs.runs_dir, id.clone())?;
     let held = pull::into(&run, connected, &records, pipeline, false).await?;
     Ok(RunCopy { _held: held, _folder: folder })
+}
+
+/// Lists the runs of a fleet, newest first.
+pub fn ls(arguments: &ListArguments) -> CommandResult {
+    if arguments.watch {
+        return Err(Stop::new(Exit::Usage, "`--watch` has no meaning with `--nats`").with_help("leave one of them out"));
+    }
+    let rows = block_on(async {
+        let connected = connect(&arguments.fleet).await?;
+        let log = connected.fleet.log(connected.blobs.clone());
+        let runs = connected.fleet.runs().await.map_err(|error| crate::fleet_connection::stop(&error))?;
+        let mut rows = Vec::new();
+        for run in runs {
+            rows.push(match pull::read(&log, &run).await {
+                Ok(records) => {
+                    let is_live = !pull::has_ended(&records) && !pull::is_paused(&records);
+                    ListedRun { is_own: true, ..ListedRun::from_records(run.as_str(), &records, is_live) }
+                }
+                // A journal that cannot be read must not hide the others.
+                Err(stop) => ListedRun::unread(run.as_str(), Some(stop.message)),
+            });
+        }
+        rows.sort_by(|one, other| other.started.cmp(&one.started).then_with(|| other.id.cmp(&one.id)));
+        Ok::<_, Stop>(rows)
+    })??;
+    crate::commands::ls::print(rows, arguments)
 }
 
 /// Answers a question of a run.
