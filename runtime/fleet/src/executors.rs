@@ -112,6 +112,8 @@ struct Running {
     heard: Instant,
     /// The machine that waits for the next attempt, because the result is in the stream.
     made: Option<Caller>,
+    /// True if the result is in the stream.
+    is_made: bool,
     /// True if the machine gave the attempt back.
     is_given_back: bool,
     /// The amount that the attempt has paid or reserved, and its node.
@@ -286,17 +288,17 @@ impl FleetExecutors {
         let _running = RunningGuard { desk: &self.desk, id };
         loop {
             let changed = self.desk.changed.notified();
-            let (made, is_silent) = {
+            let (made, is_made, is_silent) = {
                 let mut tasks = self.desk.lock();
                 match tasks.running.get_mut(id) {
                     Some(running) => {
                         let made = running.made.take().map(|caller| (caller, running.stages.clone()));
-                        (made, running.is_given_back || running.heard.elapsed() > LEASE)
+                        (made, running.is_made, running.is_given_back || running.heard.elapsed() > LEASE)
                     }
-                    None => (None, true),
+                    None => (None, false, true),
                 }
             };
-            if made.is_some() || is_silent {
+            if is_made || is_silent {
                 let seat = made.map(|(caller, stages)| {
                     let (after, desk) = (Some(id.clone()), Arc::clone(&self.desk));
                     FleetSeat { caller, after, stages, desk }
@@ -423,7 +425,7 @@ impl Desk {
                 }
                 answers.send(&Answer::NotNeeded);
             }
-            Ask::Made { attempt } => {
+            Ask::Made { attempt, goes_on } => {
                 let next = tasks.next.get(&attempt).and_then(|next| tasks.running.get(next));
                 if let Some(next) = next {
                     let order = Answer::Order(next.order.clone());
@@ -431,7 +433,9 @@ impl Desk {
                 }
                 match tasks.running.get_mut(&attempt) {
                     Some(running) => {
-                        running.made = Some(Caller { machine, answers });
+                        running.is_made = true;
+                        // A machine that does not go on is told so by the caller that is dropped.
+                        running.made = goes_on.then_some(Caller { machine, answers });
                         running.heard = Instant::now();
                         drop(tasks);
                         self.changed.notify_waiters();
@@ -510,6 +514,7 @@ impl Desk {
             pulse: assignment.pulse.clone(),
             heard: Instant::now(),
             made: None,
+            is_made: false,
             is_given_back: false,
             held: None,
         };

@@ -272,7 +272,8 @@ impl Machine {
     /// Tells the driver that a result is in the stream. Returns the next attempt for this machine, if it goes on.
     async fn told(&self, run: &RunId, attempt: &AttemptId) -> Option<Order> {
         for _ in 0..TOLD_MAX {
-            match self.ask(run, Ask::Made { attempt: attempt.clone() }, CLAIM_WAIT).await {
+            let goes_on = !self.is_draining.load(Ordering::Relaxed);
+            match self.ask(run, Ask::Made { attempt: attempt.clone(), goes_on }, CLAIM_WAIT).await {
                 Some(Answer::Order(order)) => return Some(order),
                 None | Some(Answer::Later) => sleep(BEAT).await,
                 Some(_) => return None,

@@ -64,8 +64,8 @@ pub(crate) enum Ask {
     Reserve { attempt: AttemptId, node: NodeId, held: Spend, wanted: Spend },
     /// The machine cannot make the attempt, and has done nothing of it.
     GiveBack { attempt: AttemptId, reason: String },
-    /// The result is in the stream. May this machine make the next attempt?
-    Made { attempt: AttemptId },
+    /// The result is in the stream. Is there a next attempt, if this machine goes on?
+    Made { attempt: AttemptId, goes_on: bool },
 }
 
 /// The answer of a driver.

@@ -533,7 +533,7 @@ impl<S: Stores> Session<S> {
     }
 
     /// Returns the driver that continues the run with these values.
-    pub(super) fn driver<'s, G, F>(
+    pub(super) fn driver<'s, G, F: Follow>(
         &'s self,
         pipeline: &'s Pipeline,
         signals: &'s G,
@@ -541,11 +541,7 @@ impl<S: Stores> Session<S> {
         run: RunId,
         replay: Replay,
         pending: PendingDecisions,
-    ) -> Driver<'s, S::Log, G, F>
-    where
-        G: Signals,
-        F: Follow,
-    {
+    ) -> Driver<'s, S::Log, G, F> {
         Driver {
             clock: self.clock,
             replay,

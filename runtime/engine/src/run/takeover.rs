@@ -68,8 +68,9 @@ impl<S: Stores> Session<S> {
         let follower = self.updating_workspace(follower);
         let mut driver = self.driver(pipeline, &(), follower, run, replay, pending);
         let taken = driver.take_over(last).await;
-        self.takeover = driver.takeover.take();
+        let takeover = driver.takeover.take();
         (self.replay, self.pending) = driver.into_parts();
+        self.takeover = takeover;
         taken
     }
 }
