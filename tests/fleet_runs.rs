@@ -233,7 +233,7 @@ fn a_stage_that_judges_is_made_by_a_machine_that_may_verify() {
     fleet.work_as("builder", "build", &["--seats", "2"]);
     fleet.work_as("driver", "drive", &[]);
     fleet.with(&["run", "pipeline.dot", "--run-id", "r", "--detach"]).ends(0);
-    fleet.wait_until("the builder is refused", || fleet.said().contains("is not admitted to make the stage `a`"));
+    fleet.wait_until("the builder is refused", || fleet.said().contains("`a` needs an admission to `verify`"));
     fleet.work_as("checker", "verify", &["--seats", "1"]);
     fleet.pulled("r");
     let records = fleet.records("r");
