@@ -26,6 +26,7 @@ use glovebox_journal::event::{self, Event, Record};
 use glovebox_journal::ports::RunLog;
 use glovebox_plan::plan::Plan;
 use glovebox_plan::prepare::component_host::ComponentHost;
+use glovebox_plan::prepare::dependencies;
 use glovebox_plan::prepare::executor::Worker;
 use glovebox_plan::prepare::project::Project;
 use glovebox_plan::prepare::shipped::SettingFiles;
@@ -57,7 +58,7 @@ pub fn run(
         return Err(Stop::new(Exit::Policy, message).with_help("run it on this machine: leave out `--nats`"));
     }
     let bound = local::bind(host, arguments, source, &project, &chosen)?;
-    prepare::warn_of_dependencies(&bound.plan, &project);
+    say_what_stays(&project);
     let confirm = prepare::confirmation(&project, !arguments.people.no_input);
     let (plan, worker) = bound.for_other_machines(&project, &source.file, &confirm)?;
     local::refuse_plan(&plan, arguments)?;
@@ -68,6 +69,19 @@ pub fn run(
     // Its files are in the store, or the run does not exist.
     runs::discard(&folder);
     ended?
+}
+
+/// Warns of folders of installed dependencies, which are not copied.
+fn say_what_stays(project: &Project) {
+    let stays = dependencies::find(project, &[]).folders;
+    if !stays.is_empty() {
+        let folders: Vec<String> =
+            stays.iter().map(|folder| format!("`{}`", visible::line(&folder.to_string()))).collect();
+        terminal::say(format_args!(
+            "warning: installed dependencies stay on this machine: {}\nhelp: install them in a stage: other machines do not have them\n",
+            folders.join(", ")
+        ));
+    }
 }
 
 /// Refuses flags whose meaning depends on this machine.
