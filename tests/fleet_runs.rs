@@ -368,6 +368,16 @@ fn a_stage_waits_for_a_machine_that_has_what_it_needs() {
 }
 
 #[test]
+fn a_run_that_does_not_wait_is_stopped_when_no_machine_makes_a_stage() {
+    let picky = TWO.replace("b [type=tool", "b [runs_on=\"gpu\", type=tool");
+    let Some(mut fleet) = Fleet::start(&picky) else { return };
+    fleet.work("plain", &["--seats", "1"]);
+    let run = fleet.with(&["run", "pipeline.dot", "--run-id", "r", "--no-wait"]);
+    run.ends(6).says("`b` waits for a machine: `plain` lacks label `gpu`");
+    fleet.wait_until("the run is stopped", || fleet.with(&["ls"]).stdout.contains("fail"));
+}
+
+#[test]
 fn a_machine_that_drains_ends_its_stage_and_gives_its_runs_away() {
     let slow = TWO.replace("mkdir -p out", "sleep 5 && mkdir -p out");
     let Some(mut fleet) = Fleet::start(&slow) else { return };

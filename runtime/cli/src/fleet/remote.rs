@@ -206,7 +206,7 @@ pub fn resume(arguments: &ResumeArguments) -> CommandResult {
         pointed.map_err(|error| Stop::new(Exit::Transient, error.to_string()))?;
         let format = ProgressFormat::choose(arguments.output.json, arguments.output.quiet);
         let reporter = Reporter::new(format, &pipeline);
-        let followed = Followed { connected: &connected, log: &log, id: &recorded };
+        let followed = Followed { connected: &connected, log: &log, id: &recorded, waits: true };
         let records = followed.follow(reporter, before).await?;
         let runs_dir = &arguments.runs.runs_dir;
         let run = runs::create(runs_dir, run_id)?;
