@@ -117,7 +117,7 @@ impl Machine {
     /// Handles one pointer to a task.
     async fn pointed(&self, leased: &Leased, prepare: &impl Prepare) {
         let pointer: Option<Pointer> = serde_json::from_slice(&leased.payload).ok();
-        let Some((run, seq, task)) = pointer.and_then(|Pointer { run, seq, task, .. }| Some((run, seq, task?))) else {
+        let Some((run, seq, task)) = pointer.and_then(|Pointer { run, seq, task }| Some((run, seq, task?))) else {
             tracing::warn!("a pointer of another form was removed from the queue");
             return self.settle(self.jetstream.done(leased).await);
         };

@@ -25,14 +25,11 @@ pub(crate) struct Pointer {
     /// The task. `None` for a run.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) task: Option<Task>,
-    /// True for a run that failed or was paused, and that a person continues.
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-    pub(crate) resumes: bool,
 }
 
 impl Pointer {
     pub(crate) fn new(run: &RunId, seq: u64, task: Option<Task>) -> Self {
-        Self { run: run.clone(), seq, task, resumes: false }
+        Self { run: run.clone(), seq, task }
     }
 
     /// Returns the content of the message.
