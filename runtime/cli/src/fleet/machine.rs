@@ -20,6 +20,7 @@ use glovebox_plan::prepare::executor::{Executor, Worker};
 use glovebox_plan::prepare::refusal::Refusal;
 use glovebox_plan::prepare::script;
 use glovebox_plan::prepare::trust::Wanted;
+use glovebox_record::Tier;
 use glovebox_record::placement::Label;
 use std::collections::{BTreeSet, HashMap};
 use std::fs::DirBuilder;
@@ -162,6 +163,7 @@ impl Prepared {
             .with_help(format!("`glovebox work --allow '{} to {}'`", missing.transfer.source, missing.transfer.sink))),
         };
         let mut executor = bound.ready(&project, &source.file, &confirm)?;
+        refuse_lower_tier(started, &executor)?;
         // Commands see the workspace at the path that the project has on the machine of its user.
         executor.sandbox_env.project = PathBuf::from(&started.workspace.source_dir);
         executor.worker = Worker { name: self.id.to_string(), ..executor.worker };
@@ -180,6 +182,21 @@ impl Prepared {
             {
                 tracing::warn!(%run, %error, "the files of a run were not removed");
             }
+        }
+    }
+}
+
+/// Returns an error if commands of the run would be confined less here than where it was started.
+fn refuse_lower_tier(started: &RunStarted, executor: &Executor) -> Result<(), Stop> {
+    let (Some(needed), Some(found)) = (Tier::parse(&started.commands.tier), executor.plan.commands.sandbox.tier())
+    else {
+        return Ok(());
+    };
+    match found >= needed {
+        true => Ok(()),
+        false => {
+            let message = format!("the run needs sandbox tier `{needed}`, and this machine has `{found}`");
+            Err(Stop::new(Exit::Policy, message).with_help("see what is missing: `glovebox doctor`"))
         }
     }
 }
