@@ -59,14 +59,23 @@ impl Allowed {
     }
 }
 
+/// What the user of this machine says about it.
+pub struct MachineSettings {
+    /// Its labels.
+    pub labels: BTreeSet<Label>,
+    /// The tier in which commands are confined. `None` for the best one.
+    pub tier: Option<Tier>,
+    /// The transfers that are allowed.
+    pub allowed: Allowed,
+}
+
 /// The runs that are prepared on this machine.
 pub struct Prepared {
     dir: PathBuf,
     log: Arc<NatsLog>,
     blobs: ObjectBlobs,
     id: MachineId,
-    labels: BTreeSet<Label>,
-    allowed: Allowed,
+    settings: MachineSettings,
     host: ComponentHost,
     runs: Mutex<HashMap<RunId, KeptRun>>,
 }
@@ -78,15 +87,8 @@ struct KeptRun {
 
 impl Prepared {
     /// Prepares runs below an empty folder.
-    pub fn new(
-        dir: PathBuf,
-        log: Arc<NatsLog>,
-        blobs: ObjectBlobs,
-        id: MachineId,
-        labels: BTreeSet<Label>,
-        allowed: Allowed,
-    ) -> Self {
-        Self { dir, log, blobs, id, labels, allowed, host: prepare::component_host(), runs: Mutex::default() }
+    pub fn new(dir: PathBuf, log: Arc<NatsLog>, blobs: ObjectBlobs, id: MachineId, settings: MachineSettings) -> Self {
+        Self { dir, log, blobs, id, settings, host: prepare::component_host(), runs: Mutex::default() }
     }
 
     /// Returns a run to drive it. Its plan is the one that the journal names.
@@ -147,11 +149,11 @@ impl Prepared {
             sealed: Vec::new(),
             parallel_max: None,
             simulate,
-            tier: None,
-            labels: self.labels.clone(),
+            tier: self.settings.tier,
+            labels: self.settings.labels.clone(),
         };
         let bound = bind_plan(&self.host, &source, &project, request)?;
-        let confirm = |wanted: &[Wanted]| match self.allowed.missing(wanted) {
+        let confirm = |wanted: &[Wanted]| match self.settings.allowed.missing(wanted) {
             None => Ok(true),
             Some(missing) => Err(Refusal::new(
                 glovebox_plan::prepare::refusal::Class::Policy,
