@@ -380,6 +380,7 @@ fn a_run_that_does_not_wait_is_stopped_when_no_machine_makes_a_stage() {
 #[test]
 fn a_machine_with_a_weaker_sandbox_makes_no_stage() {
     let Some(mut fleet) = Fleet::start(TWO) else { return };
+    fleet.bench.write("glovebox.toml", "[sandbox]\nrequire = \"landlock\"\n");
     fleet.work("weak", &["--seats", "1", "--tier", "landlock"]);
     fleet.with(&["run", "pipeline.dot", "--run-id", "r", "--detach"]).ends(0);
     fleet.wait_until("the machine says why", || fleet.said().contains("the run needs sandbox tier"));
