@@ -51,7 +51,7 @@ enum Content {
 
 /// The letters to a run.
 #[derive(Default)]
-struct Letters {
+struct MailList {
     /// The messages, with their numbers in the stream.
     messages: Vec<(u64, Message)>,
     /// The last record that the sender of a request to continue knew.
@@ -88,14 +88,14 @@ impl NatsMail {
         let jetstream = fleet.jetstream.mail();
         let subjects = jetstream.name.mails(run);
         let mut notices = fleet.client.subscribe(subjects.clone()).await?;
-        let Letters { messages: first, resumes_after } = read(fleet, run).await?;
+        let MailList { messages: first, resumes_after } = read(fleet, run).await?;
         let (sender, found) = unbounded_channel();
         let _open = sender.send(first);
         let (reader, of) = (fleet.clone(), run.clone());
         let looking = tokio::spawn(async move {
             loop {
                 let _notice = tokio::time::timeout(LOOK, notices.next()).await;
-                let Ok(Letters { messages, .. }) = read(&reader, &of).await else { continue };
+                let Ok(MailList { messages, .. }) = read(&reader, &of).await else { continue };
                 if sender.send(messages).is_err() {
                     return;
                 }
@@ -120,7 +120,7 @@ impl NatsMail {
                 let _again = self.jetstream.delete(seq).await;
             }
         }
-        if let Ok(Letters { messages, .. }) = read(&self.fleet, &self.run).await {
+        if let Ok(MailList { messages, .. }) = read(&self.fleet, &self.run).await {
             while self.found.try_recv().is_ok() {}
             self.arrived = Some(messages);
         }
@@ -162,10 +162,10 @@ impl Mail for NatsMail {
 }
 
 /// Reads all letters to a run. Those that nobody signed who may are removed, so that they keep no other one away.
-async fn read(fleet: &Fleet, run: &RunId) -> Result<Letters, RequestError> {
+async fn read(fleet: &Fleet, run: &RunId) -> Result<MailList, RequestError> {
     let jetstream = fleet.jetstream.mail();
     let subjects = jetstream.name.mails(run);
-    let (mut letters, mut from) = (Letters::default(), 1);
+    let (mut letters, mut from) = (MailList::default(), 1);
     while letters.messages.len() < MESSAGES_MAX
         && let Some(Stored { seq, payload, .. }) = jetstream.next(&subjects, from).await?
     {

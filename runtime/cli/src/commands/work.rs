@@ -4,8 +4,8 @@
 //! drives to other machines, and ends when its stages have ended. A second signal ends it at once.
 
 use crate::arguments::WorkArguments;
+use crate::commands::fleet::machine::{Allowed, MachineSettings, Prepared};
 use crate::exit::{CommandResult, Exit, Stop};
-use crate::fleet::machine::{Allowed, MachineSettings, Prepared};
 use crate::fleet_connection::ConnectedFleet;
 use crate::fleet_keys::FleetKey;
 use crate::prepare;

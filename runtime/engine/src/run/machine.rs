@@ -132,7 +132,8 @@ impl<L: RunLog + 'static, B: BlobStore + 'static> UnboundRun<L, B> {
                 tree::remove_all(&folder(left)).map_err(disk)?;
             }
             sweep(&dir);
-            let contents = Contents::new(folder(CONTENTS_DIR)).map_err(disk)?;
+            dir.dir.create_dir_all(CONTENTS_DIR).map_err(disk)?;
+            let contents = Contents::new(folder(CONTENTS_DIR));
             let base = blobs.read_all(&started.workspace.base_digest, restore::BASE_BYTES_MAX)?;
             let base: Base = serde_json::from_slice(&base).map_err(|error| RunError::Workspace(Box::new(error)))?;
             contents.fetch(&base, &packs, &*blobs)?;

@@ -4,11 +4,11 @@
 //! run exists, and this process is not needed any more: it follows the journal, and passes a signal on. At the end it pulls the
 //! run, so that the run directory is the same as after a run of this machine.
 
+use super::pull;
 use crate::arguments::RunArguments;
 use crate::commands::run::{self as local, Chosen};
 use crate::drive;
 use crate::exit::{CommandResult, Exit, Stop};
-use crate::fleet::pull;
 use crate::fleet_connection::ConnectedFleet;
 use crate::prepare;
 use crate::runs::{self, RunFolder};

@@ -3,6 +3,8 @@
 //! A command that reads looks at a copy of the run, which is removed afterwards. A command that asks for something sends a
 //! message to the run, and waits until the driver of the run has recorded it.
 
+use super::pull;
+use super::start::{Followed, unread};
 use crate::answer_sources;
 use crate::arguments::{
     AnswerArguments, ControlArguments, FleetArguments, ListArguments, ResumeArguments, RunsArguments, SteerArguments,
@@ -10,8 +12,6 @@ use crate::arguments::{
 use crate::commands::answer::{Reply, read_reply};
 use crate::drive::block_on;
 use crate::exit::{CommandResult, Exit, Stop};
-use crate::fleet::pull;
-use crate::fleet::start::{Followed, unread};
 use crate::fleet_connection::ConnectedFleet;
 use crate::prepare;
 use crate::runs::index::ListedRun;

@@ -1,9 +1,9 @@
 //! `glovebox pull`: makes an ordinary run directory of a run of a fleet.
 
+use super::start::unread;
 use crate::arguments::PullRunArguments;
 use crate::drive;
 use crate::exit::{CommandResult, Exit, Stop};
-use crate::fleet::start::unread;
 use crate::fleet_connection::ConnectedFleet;
 use crate::prepare;
 use crate::runs::{self, RunFolder, RunId, recorded};
