@@ -378,6 +378,19 @@ fn a_run_that_does_not_wait_is_stopped_when_no_machine_makes_a_stage() {
 }
 
 #[test]
+fn a_machine_with_a_weaker_sandbox_makes_no_stage() {
+    let Some(mut fleet) = Fleet::start(TWO) else { return };
+    fleet.bench.write("glovebox.toml", "[sandbox]\nrequire = \"landlock\"\n");
+    fleet.work("weak", &["--seats", "1", "--tier", "landlock"]);
+    fleet.with(&["run", "pipeline.dot", "--run-id", "r", "--detach"]).ends(0);
+    fleet.wait_until("the machine says why", || fleet.said().contains("the run needs sandbox tier"));
+    fleet.work("strong", &["--seats", "1"]);
+    fleet.pulled("r");
+    let records = fleet.records("r");
+    assert!(of_kind(&records, "stage.finished").iter().all(|event| event["machine"] == "strong"), "{records:?}");
+}
+
+#[test]
 fn a_machine_that_drains_ends_its_stage_and_gives_its_runs_away() {
     let slow = TWO.replace("mkdir -p out", "sleep 5 && mkdir -p out");
     let Some(mut fleet) = Fleet::start(&slow) else { return };

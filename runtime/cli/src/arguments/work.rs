@@ -1,7 +1,8 @@
 //! The arguments of `glovebox work` and `glovebox pull`.
 
-use super::{FleetArguments, LabelArguments, RunsArguments};
+use super::{FleetArguments, LabelArguments, RunsArguments, machine};
 use clap::Args;
+use glovebox_record::Tier;
 use std::path::PathBuf;
 
 /// `glovebox work`.
@@ -14,6 +15,9 @@ pub struct WorkArguments {
     pub seats: Option<u16>,
     #[command(flatten)]
     pub labels: LabelArguments,
+    /// Confine commands in this tier of the sandbox instead of the best one: full, bwrap or landlock
+    #[arg(long, value_name = "T", value_parser = machine::tier)]
+    pub tier: Option<Tier>,
     /// Drive no runs: only make stages
     #[arg(long)]
     pub no_drive: bool,

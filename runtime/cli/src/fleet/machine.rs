@@ -20,6 +20,7 @@ use glovebox_plan::prepare::executor::{Executor, Worker};
 use glovebox_plan::prepare::refusal::Refusal;
 use glovebox_plan::prepare::script;
 use glovebox_plan::prepare::trust::Wanted;
+use glovebox_record::Tier;
 use glovebox_record::placement::Label;
 use std::collections::{BTreeSet, HashMap};
 use std::fs::DirBuilder;
@@ -58,14 +59,23 @@ impl Allowed {
     }
 }
 
+/// What the user of this machine says about it.
+pub struct MachineSettings {
+    /// Its labels.
+    pub labels: BTreeSet<Label>,
+    /// The tier in which commands are confined. `None` for the best one.
+    pub tier: Option<Tier>,
+    /// The transfers that are allowed.
+    pub allowed: Allowed,
+}
+
 /// The runs that are prepared on this machine.
 pub struct Prepared {
     dir: PathBuf,
     log: Arc<NatsLog>,
     blobs: ObjectBlobs,
     id: MachineId,
-    labels: BTreeSet<Label>,
-    allowed: Allowed,
+    settings: MachineSettings,
     host: ComponentHost,
     runs: Mutex<HashMap<RunId, KeptRun>>,
 }
@@ -77,15 +87,8 @@ struct KeptRun {
 
 impl Prepared {
     /// Prepares runs below an empty folder.
-    pub fn new(
-        dir: PathBuf,
-        log: Arc<NatsLog>,
-        blobs: ObjectBlobs,
-        id: MachineId,
-        labels: BTreeSet<Label>,
-        allowed: Allowed,
-    ) -> Self {
-        Self { dir, log, blobs, id, labels, allowed, host: prepare::component_host(), runs: Mutex::default() }
+    pub fn new(dir: PathBuf, log: Arc<NatsLog>, blobs: ObjectBlobs, id: MachineId, settings: MachineSettings) -> Self {
+        Self { dir, log, blobs, id, settings, host: prepare::component_host(), runs: Mutex::default() }
     }
 
     /// Returns a run to drive it. Its plan is the one that the journal names.
@@ -146,11 +149,11 @@ impl Prepared {
             sealed: Vec::new(),
             parallel_max: None,
             simulate,
-            tier: None,
-            labels: self.labels.clone(),
+            tier: self.settings.tier,
+            labels: self.settings.labels.clone(),
         };
         let bound = bind_plan(&self.host, &source, &project, request)?;
-        let confirm = |wanted: &[Wanted]| match self.allowed.missing(wanted) {
+        let confirm = |wanted: &[Wanted]| match self.settings.allowed.missing(wanted) {
             None => Ok(true),
             Some(missing) => Err(Refusal::new(
                 glovebox_plan::prepare::refusal::Class::Policy,
@@ -162,6 +165,7 @@ impl Prepared {
             .with_help(format!("`glovebox work --allow '{} to {}'`", missing.transfer.source, missing.transfer.sink))),
         };
         let mut executor = bound.ready(&project, &source.file, &confirm)?;
+        refuse_lower_tier(started, &executor)?;
         // Commands see the workspace at the path that the project has on the machine of its user.
         executor.sandbox_env.project = PathBuf::from(&started.workspace.source_dir);
         executor.worker = Worker { name: self.id.to_string(), ..executor.worker };
@@ -180,6 +184,21 @@ impl Prepared {
             {
                 tracing::warn!(%run, %error, "the files of a run were not removed");
             }
+        }
+    }
+}
+
+/// Returns an error if commands of the run would be confined less here than where it was started.
+fn refuse_lower_tier(started: &RunStarted, executor: &Executor) -> Result<(), Stop> {
+    let (Some(needed), Some(found)) = (Tier::parse(&started.commands.tier), executor.plan.commands.sandbox.tier())
+    else {
+        return Ok(());
+    };
+    match found >= needed {
+        true => Ok(()),
+        false => {
+            let message = format!("the run needs sandbox tier `{needed}`, and this machine has `{found}`");
+            Err(Stop::new(Exit::Policy, message).with_help("see what is missing: `glovebox doctor`"))
         }
     }
 }
