@@ -6,7 +6,7 @@
 
 use crate::blobs::ObjectBlobs;
 use crate::consumer::LEASE;
-use crate::eligibility::{Eligibility, MAKERS};
+use crate::eligibility::{self, Eligibility, MAKERS};
 use crate::fleet::Fleet;
 use crate::frame::EVENTS_BYTES_MAX;
 use crate::jetstream::{JetStream, Publish};
@@ -142,6 +142,17 @@ impl Tasks {
             },
         }
     }
+
+    /// Notes that a machine does not make an attempt. Returns false if the machine does not have it.
+    fn give_back(&mut self, attempt: &AttemptId, machine: &MachineId, reason: &str) -> bool {
+        let running = self.running.get_mut(attempt);
+        let Some(running) = running.filter(|running| running.machine.as_ref() == Some(machine)) else { return false };
+        tracing::warn!(%attempt, %machine, reason, "a machine gave an attempt back");
+        running.is_given_back = true;
+        let task = running.task.clone();
+        self.lacking.insert(task, format!("`{machine}` gave it back: {reason}"));
+        true
+    }
 }
 
 /// A machine that waits for an answer.
@@ -213,7 +224,7 @@ impl FleetExecutors {
             while let Some(message) = questions.next().await {
                 let (subject, otherwise) = (message.reply, Answer::NotNeeded);
                 let answers = Answers { client: asked.client.clone(), subject, otherwise };
-                match question(&asked, &about, &message.payload).await {
+                match eligibility::question(&asked, &about, &message.payload).await {
                     Ok((question, admission)) => answering.answer(question, &admission, answers),
                     Err(reason) => answers.send(&Answer::Refused { reason }),
                 }
@@ -337,21 +348,6 @@ impl FleetExecutors {
     }
 }
 
-/// Opens a question about a run: that of a machine which may make attempts, in its own name.
-async fn question(fleet: &Fleet, run: &RunId, message: &[u8]) -> Result<(Question, Admission), String> {
-    let signed = fleet.open(PayloadType::FLEET_QUESTION, message, Place::now(), MAKERS, 0).await;
-    let signed = signed.map_err(|error| match error {
-        PortError::Foreign { .. } => "the machine is not admitted to make attempts".to_owned(),
-        error => error.to_string(),
-    })?;
-    let question: Question =
-        serde_json::from_slice(&signed.payload).map_err(|error| format!("a question of another form: {error}"))?;
-    match question.run == *run && question.machine.as_str() == signed.admission.name.as_str() {
-        true => Ok((question, signed.admission)),
-        false => Err("the question is one about another run, or in the name of another machine".to_owned()),
-    }
-}
-
 /// Forgets an attempt when nobody waits for it any more.
 struct RunningGuard<'a> {
     desk: &'a Desk,
@@ -415,13 +411,7 @@ impl Desk {
                 });
             }
             Ask::GiveBack { attempt, reason } => {
-                let running = tasks.running.get_mut(&attempt);
-                let running = running.filter(|running| running.machine.as_ref() == Some(&machine));
-                if let Some(running) = running {
-                    tracing::warn!(%attempt, %machine, reason, "a machine gave an attempt back");
-                    running.is_given_back = true;
-                    let task = running.task.clone();
-                    tasks.lacking.insert(task, format!("`{machine}` gave it back: {reason}"));
+                if tasks.give_back(&attempt, &machine, &reason) {
                     drop(tasks);
                     self.changed.notify_waiters();
                 }
