@@ -6,11 +6,12 @@
 
 use crate::blobs::ObjectBlobs;
 use crate::consumer::LEASE;
+use crate::eligibility::{Eligibility, MAKERS};
 use crate::fleet::Fleet;
 use crate::frame::EVENTS_BYTES_MAX;
 use crate::jetstream::{JetStream, Publish};
 use crate::roster::Place;
-use crate::statement::{Admission, Role};
+use crate::statement::Admission;
 use crate::wire::{Answer, Ask, Made, MadeMessage, Order, PROTOCOL, Pointer, Question};
 use futures_util::StreamExt as _;
 use glovebox_engine::assignment::{Assignment, AttemptResult};
@@ -21,8 +22,7 @@ use glovebox_host::llm::Steering;
 use glovebox_jail::pulse::Pulse;
 use glovebox_journal::event::{Attempt, AttemptId, Digest, Ending, MachineId, NodeId, RunId, StageFinished, Task};
 use glovebox_journal::ports::{BlobStore as _, Delivery, PortError};
-use glovebox_plan::plan::{Plan, PlannedPlacement};
-use glovebox_record::placement::MachineFacts;
+use glovebox_plan::plan::Plan;
 use glovebox_record::spend::Spend;
 use glovebox_record::{Failure, FailureClass, FailureCode, Outcome};
 use glovebox_signing::envelope::PayloadType;
@@ -43,8 +43,6 @@ const NOBODY_AFTER: Duration = Duration::from_secs(6);
 const LOSSES_MAX: u32 = 5;
 /// Maximum number of machines that wait for a task for which the driver has not asked yet.
 const EARLY_MAX: usize = 64;
-/// The roles of which a machine needs one to make attempts.
-const MAKERS: &[Role] = &[Role::Build, Role::Verify];
 /// Time between two looks at a machine that may be silent.
 const LOOK: Duration = Duration::from_secs(1);
 
@@ -67,12 +65,8 @@ impl Drop for FleetExecutors {
 /// The tasks for which machines are wanted, and the attempts in progress.
 struct Desk {
     plan: Digest,
-    /// What the stages of the plan need of their machines.
-    placement: PlannedPlacement,
-    /// All stages of the plan.
-    stages: BTreeSet<NodeId>,
-    /// The stages that judge the work of others.
-    judges: BTreeSet<NodeId>,
+    /// Which machines may make which stages.
+    eligibility: Eligibility,
     /// The budget of the run.
     budget: Budget,
     /// When this driver began to answer.
@@ -116,6 +110,36 @@ struct Running {
     is_given_back: bool,
     /// The amount that the attempt has paid or reserved, and its node.
     held: Option<(NodeId, Spend)>,
+}
+
+impl Running {
+    /// Returns true if the machine makes the attempt, or if it is not known who does.
+    fn is_of(&self, machine: &MachineId) -> bool {
+        self.machine.as_ref().is_none_or(|known| known == machine)
+    }
+}
+
+impl Tasks {
+    /// Gives a task to a machine, or has the machine wait for the driver's decision.
+    fn claim(&mut self, task: Task, Caller { machine, answers }: Caller, can_make: Option<Arc<BTreeSet<NodeId>>>) {
+        match self.running.values().find(|running| running.task == task) {
+            Some(running) if running.machine.as_ref() == Some(&machine) => {
+                answers.send(&Answer::Order(running.order.clone()));
+            }
+            Some(_) => answers.send(&Answer::NotNeeded),
+            None => match self.wanted.remove(&task) {
+                // The driver may have given up the request meanwhile: then the caller is dropped, and told so.
+                Some(wanted) => drop(wanted.send((Caller { machine, answers }, can_make))),
+                None => {
+                    if self.early.len() >= EARLY_MAX {
+                        self.early.clear();
+                    }
+                    let answers = answers.or(Answer::Later);
+                    self.early.insert(task, (Caller { machine, answers }, can_make));
+                }
+            },
+        }
+    }
 }
 
 /// A machine that waits for an answer.
@@ -179,11 +203,8 @@ impl FleetExecutors {
         let jetstream = fleet.jetstream.clone();
         let mut questions = fleet.client.subscribe(jetstream.name.questions(&run)).await?;
         let (tasks, changed) = (Mutex::default(), Notify::new());
-        let (placement, stages) = (plan.placement.clone(), plan.bindings.keys().cloned().collect());
-        let judges = plan.bindings.iter().filter(|(_, binding)| binding.is_verifier());
-        let judges = judges.map(|(stage, _)| stage.clone()).collect();
-        let (plan, since) = (plan.digest(), Instant::now());
-        let desk = Desk { plan, placement, stages, judges, budget, since, tasks, changed };
+        let (eligibility, plan, since) = (Eligibility::new(plan), plan.digest(), Instant::now());
+        let desk = Desk { plan, eligibility, budget, since, tasks, changed };
         let desk = Arc::new(desk);
         let (asked, answering, about) = (fleet.clone(), Arc::clone(&desk), run.clone());
         let answering = tokio::spawn(async move {
@@ -341,11 +362,6 @@ impl Drop for RunningGuard<'_> {
     }
 }
 
-/// Returns what counts of what a machine says of itself: it has only labels of its admission.
-fn admitted(facts: MachineFacts, admission: &Admission) -> MachineFacts {
-    MachineFacts { labels: facts.labels.intersection(&admission.labels).cloned().collect(), ..facts }
-}
-
 impl Desk {
     fn lock(&self) -> MutexGuard<'_, Tasks> {
         self.tasks.lock().unwrap_or_else(PoisonError::into_inner)
@@ -362,35 +378,21 @@ impl Desk {
         let mut tasks = self.lock();
         match ask {
             Ask::Claim { task, facts, .. } => {
-                let facts = admitted(facts, admission);
-                let lacks = self.lacking(&task.stage(), &facts, admission);
-                if !lacks.is_empty() {
-                    let reason = format!("`{}` needs {}", task.node, lacks.join(", "));
-                    tasks.lacking.insert(task, format!("`{machine}` lacks {}", lacks.join(", ")));
-                    return answers.send(&Answer::Refused { reason });
-                }
-                let can_make = self.can_make(&facts, admission);
-                let known = tasks.running.values().find(|running| running.task == task);
-                match known {
-                    Some(running) if running.machine.as_ref() == Some(&machine) => {
-                        answers.send(&Answer::Order(running.order.clone()));
+                let lacks = self.eligibility.lacking(&task.stage(), &facts, admission);
+                match lacks.is_empty() {
+                    true => {
+                        let can_make = self.eligibility.can_make(&facts, admission);
+                        tasks.claim(task, Caller { machine, answers }, can_make);
                     }
-                    Some(_) => answers.send(&Answer::NotNeeded),
-                    None => match tasks.wanted.remove(&task) {
-                        // The driver may have given up the request meanwhile: then the caller is dropped, and told so.
-                        Some(wanted) => drop(wanted.send((Caller { machine, answers }, can_make))),
-                        None => {
-                            if tasks.early.len() >= EARLY_MAX {
-                                tasks.early.clear();
-                            }
-                            let answers = answers.or(Answer::Later);
-                            tasks.early.insert(task, (Caller { machine, answers }, can_make));
-                        }
-                    },
+                    false => {
+                        let reason = format!("`{}` needs {}", task.node, lacks.join(", "));
+                        tasks.lacking.insert(task, format!("`{machine}` lacks {}", lacks.join(", ")));
+                        answers.send(&Answer::Refused { reason });
+                    }
                 }
             }
             Ask::Beat { attempt, counts, waits_for, steered } => match tasks.running.get_mut(&attempt) {
-                Some(running) if running.machine.as_ref().is_none_or(|known| *known == machine) => {
+                Some(running) if running.is_of(&machine) => {
                     running.machine = Some(machine);
                     running.heard = Instant::now();
                     running.pulse.copy_from(counts, waits_for);
@@ -404,7 +406,7 @@ impl Desk {
             },
             Ask::Reserve { attempt, node, held, wanted } => {
                 let running = tasks.running.get_mut(&attempt);
-                let running = running.filter(|running| running.machine.as_ref().is_none_or(|known| *known == machine));
+                let running = running.filter(|running| running.is_of(&machine));
                 answers.send(&match running {
                     Some(running) => self.reserve(running, node, held, wanted),
                     None => self.unknown(),
@@ -425,11 +427,10 @@ impl Desk {
             }
             Ask::Made { attempt } => {
                 let next = tasks.next.get(&attempt).and_then(|next| tasks.running.get(next));
-                if let Some(next) = next {
-                    let order = Answer::Order(next.order.clone());
-                    return answers.send(&order);
+                if let Some(next) = next.filter(|next| next.is_of(&machine)) {
+                    return answers.send(&Answer::Order(next.order.clone()));
                 }
-                match tasks.running.get_mut(&attempt) {
+                match tasks.running.get_mut(&attempt).filter(|running| running.is_of(&machine)) {
                     Some(running) => {
                         running.made = Some(Caller { machine, answers });
                         running.heard = Instant::now();
@@ -462,27 +463,6 @@ impl Desk {
             let model = &finished.model;
             self.budget.settle(&node, held, Spend::new(model.tokens, model.cost));
         }
-    }
-
-    /// Returns what a machine lacks for a stage.
-    fn lacking(&self, stage: &NodeId, facts: &MachineFacts, admission: &Admission) -> Vec<String> {
-        let need = self.placement.need(stage);
-        let needs = need.into_iter().flat_map(|need| facts.lacking(need)).map(|lack| lack.to_string());
-        let role = if self.judges.contains(stage) { Role::Verify } else { Role::Build };
-        let role = (!admission.has_any(&[role])).then(|| format!("an admission to `{role}`"));
-        let tier = admission.tier.filter(|least| facts.tier < Some(*least));
-        let tier = tier.map(|least| format!("the tier `{least}` of its admission"));
-        needs.chain(role).chain(tier).collect()
-    }
-
-    /// Returns the stages that a machine can make. `None` for all.
-    fn can_make(&self, facts: &MachineFacts, admission: &Admission) -> Option<Arc<BTreeSet<NodeId>>> {
-        let has_all = |stage: &&NodeId| self.lacking(stage, facts, admission).is_empty();
-        let is_admitted_to_all = MAKERS.iter().all(|role| admission.may.contains(role)) && admission.tier.is_none();
-        if self.placement.needs.is_empty() && is_admitted_to_all {
-            return None;
-        }
-        Some(Arc::new(self.stages.iter().filter(has_all).cloned().collect()))
     }
 
     /// Returns the answer about an attempt that is not known. A driver that has just taken the run over may still adopt it.
