@@ -299,6 +299,10 @@ pub struct RunArguments {
     #[cfg(feature = "fleet")]
     #[arg(long, requires = "nats")]
     pub detach: bool,
+    /// Stop the run and exit with 6 if no machine of the fleet makes one of its stages for some seconds
+    #[cfg(feature = "fleet")]
+    #[arg(long, requires = "nats", conflicts_with = "detach")]
+    pub no_wait: bool,
     #[command(flatten)]
     pub command: CommandArguments,
 }

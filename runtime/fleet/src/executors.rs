@@ -115,6 +115,8 @@ struct Running {
     heard: Instant,
     /// The machine that waits for the next attempt, because the result is in the stream.
     made: Option<Caller>,
+    /// True if the result may be in the stream, and the driver has not looked since.
+    is_made: bool,
     /// True if the machine gave the attempt back.
     is_given_back: bool,
     /// The amount that the attempt has paid or reserved, and its node.
@@ -266,32 +268,35 @@ impl FleetExecutors {
     }
 
     /// Waits for the result of an attempt. `None` if its machine was lost. Of an adopted attempt, the result may be there already.
-    async fn wait(
-        &self,
-        id: &AttemptId,
-        token: u64,
-        is_adopted: bool,
-    ) -> Result<Option<MadeAttempt<FleetSeat>>, Fault> {
+    async fn wait(&self, id: &AttemptId, token: u64) -> Result<Option<MadeAttempt<FleetSeat>>, Fault> {
         let _running = RunningGuard { desk: &self.desk, id };
-        let mut may_be_there = is_adopted;
         loop {
             let changed = self.desk.changed.notified();
-            let (seat, is_silent) = self.desk.look(id);
-            if seat.is_some() || is_silent || may_be_there {
+            let Look { seat, is_made, is_silent } = self.desk.look(id);
+            if is_made || is_silent {
                 if let Some((_, result)) = self.result(id, token).await? {
                     self.desk.settle(id, &result.finished);
                     // The machine may have asked meanwhile.
-                    let seat = seat.or_else(|| self.desk.look(id).0);
+                    let seat = seat.or_else(|| self.desk.look(id).seat);
                     return Ok(Some(MadeAttempt { result, seat }));
                 }
                 if is_silent {
                     return Ok(self.lose(id).map(|result| MadeAttempt { result, seat: None }));
                 }
             }
-            may_be_there = false;
             let _quiet = timeout(self.desk.lease.beat(), changed).await;
         }
     }
+}
+
+/// What is known of an attempt in progress.
+struct Look {
+    /// The machine that waits for the next attempt.
+    seat: Option<FleetSeat>,
+    /// True if the result may be in the stream.
+    is_made: bool,
+    /// True if the attempt is lost, unless it has a result.
+    is_silent: bool,
 }
 
 /// Forgets an attempt when nobody waits for it any more.
@@ -321,12 +326,11 @@ impl Desk {
         }
     }
 
-    /// Returns the seat of the machine that waits for the next attempt after this one, and whether the attempt is lost if it has no
-    /// result.
-    fn look(self: &Arc<Self>, id: &AttemptId) -> (Option<FleetSeat>, bool) {
+    /// Looks at an attempt in progress. The machine that waits for the next one is taken.
+    fn look(self: &Arc<Self>, id: &AttemptId) -> Look {
         let mut tasks = self.lock();
         let Tasks { running, seated, .. } = &mut *tasks;
-        let Some(running) = running.get_mut(id) else { return (None, true) };
+        let Some(running) = running.get_mut(id) else { return Look { seat: None, is_made: false, is_silent: true } };
         let is_silent = running.is_given_back || running.heard.elapsed() > self.lease.duration();
         let seat = running.made.take().map(|caller| {
             let (machine, newest) = (caller.machine.clone(), Arc::new(Mutex::new(Some(caller))));
@@ -334,7 +338,7 @@ impl Desk {
             let waiting = Waiting { desk: Arc::clone(self), after: Some(id.clone()), newest };
             FleetSeat { machine, waiting, stages: running.stages.clone() }
         });
-        (seat, is_silent)
+        Look { seat, is_made: std::mem::take(&mut running.is_made), is_silent }
     }
 
     /// Answers a machine, now or when the driver has decided.
@@ -395,23 +399,25 @@ impl Desk {
                 }
                 answers.send(&Answer::NotNeeded);
             }
-            Ask::Made { attempt } => {
+            Ask::Made { attempt, goes_on } => {
                 let next = tasks.next.get(&attempt).and_then(|next| tasks.running.get(next));
                 if let Some(next) = next.filter(|next| next.is_of(&machine)) {
                     return answers.send(&Answer::Order(next.order.clone()));
                 }
                 match tasks.running.get_mut(&attempt).filter(|running| running.is_of(&machine)) {
                     Some(running) => {
-                        running.made = Some(Caller { machine, answers });
+                        running.is_made = true;
+                        // A machine that does not go on is told so by the caller that is dropped.
+                        running.made = goes_on.then_some(Caller { machine, answers });
                         running.heard = Instant::now();
                         drop(tasks);
                         self.changed.notify_waiters();
                     }
                     None => match tasks.seated.get(&attempt) {
                         // The driver commits the result. The machine waits for the answer to this question from now on.
-                        Some(newest) => drop(lock(newest).replace(Caller { machine, answers })),
+                        Some(newest) if goes_on => drop(lock(newest).replace(Caller { machine, answers })),
                         None if self.since.elapsed() < ADOPTED_WITHIN => answers.send(&Answer::Later),
-                        None => answers.send(&Answer::NotNeeded),
+                        _ => answers.send(&Answer::NotNeeded),
                     },
                 }
             }
@@ -454,6 +460,7 @@ impl Desk {
         let (attempt, task) = (assignment.attempt.id.clone(), assignment.attempt.task.clone());
         let claimed = ClaimedTask { attempt: attempt.clone(), branch: task.branch.clone(), token: assignment.token };
         let order = Order { task: claimed, plan: self.plan };
+        let is_made = machine.is_none();
         let running = Running {
             task,
             attempt: assignment.attempt.clone(),
@@ -465,6 +472,8 @@ impl Desk {
             pulse: assignment.pulse.clone(),
             heard: Instant::now(),
             made: None,
+            // The result of an adopted attempt may be there.
+            is_made,
             is_given_back: false,
             held: None,
         };
@@ -554,7 +563,7 @@ impl<'e> Executors for Machines<'e> {
         let Self(executors) = *self;
         let (id, token) = (assignment.attempt.id.clone(), assignment.token);
         executors.desk.begin(&assignment, None, None);
-        Ok(seated(executors.wait(&id, token, true).await?, executors))
+        Ok(seated(executors.wait(&id, token).await?, executors))
     }
 }
 
@@ -582,7 +591,7 @@ impl Seat for SeatAt<'_> {
             answers.send(&Answer::Order(order));
         }
         drop(waiting);
-        Ok(seated(executors.wait(&id, token, false).await?, executors))
+        Ok(seated(executors.wait(&id, token).await?, executors))
     }
 }
 

@@ -124,7 +124,7 @@ impl Machine {
     /// Handles one pointer to a task.
     async fn pointed(&self, leased: &Leased, prepare: &impl Prepare) {
         let pointer: Option<Pointer> = serde_json::from_slice(&leased.payload).ok();
-        let Some((run, seq, task)) = pointer.and_then(|Pointer { run, seq, task, .. }| Some((run, seq, task?))) else {
+        let Some((run, seq, task)) = pointer.and_then(|Pointer { run, seq, task }| Some((run, seq, task?))) else {
             tracing::warn!("a pointer of another form was removed from the queue");
             return self.settle(self.jetstream.done(leased).await);
         };
@@ -277,7 +277,9 @@ impl Machine {
     async fn told(&self, run: &RunId, attempt: &AttemptId) -> Option<Order> {
         let (begun, lease) = (Instant::now(), self.fleet.lease);
         while begun.elapsed() < lease.duration() * TOLD_LEASES {
-            match ask_driver(&self.fleet, &self.id, run, Ask::Made { attempt: attempt.clone() }).await {
+            let goes_on = !self.is_draining.load(Ordering::Relaxed);
+            let ask = Ask::Made { attempt: attempt.clone(), goes_on };
+            match ask_driver(&self.fleet, &self.id, run, ask).await {
                 Ok(Answer::Order(order)) => return Some(order),
                 Err(_) | Ok(Answer::Later) => sleep(lease.beat()).await,
                 Ok(_) => return None,

@@ -202,11 +202,12 @@ pub fn resume(arguments: &ResumeArguments) -> CommandResult {
         let before = pull::existing(&log, &run_id).await?;
         let pipeline = pull::pipeline(&connected, &before)?;
         let recorded = event::RunId::from(run_id.as_str());
-        let pointed = connected.fleet.point(&recorded, true).await;
-        pointed.map_err(|error| Stop::new(Exit::Transient, error.to_string()))?;
+        let last = before.last().map_or(0, |last| last.seq);
+        let asked = connected.fleet.resume(&recorded, last).await;
+        asked.map_err(|error| Stop::new(Exit::Transient, error.to_string()))?;
         let format = ProgressFormat::choose(arguments.output.json, arguments.output.quiet);
         let reporter = Reporter::new(format, &pipeline);
-        let followed = Followed { connected: &connected, log: &log, id: &recorded };
+        let followed = Followed { connected: &connected, log: &log, id: &recorded, waits: true };
         let records = followed.follow(reporter, before).await?;
         let runs_dir = &arguments.runs.runs_dir;
         let run = runs::create(runs_dir, run_id)?;

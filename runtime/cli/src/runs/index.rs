@@ -10,6 +10,7 @@ use crate::runs::journal;
 use crate::user_key;
 use clap::ValueEnum;
 use glovebox_engine::attempt::exchanges::HeldCost;
+use glovebox_journal::event::Record;
 use glovebox_journal::event::time_format;
 use glovebox_journal::sqlite::Provenance;
 use glovebox_record::RunId;
