@@ -7,13 +7,15 @@ use crate::prepare;
 use crate::runs::recorded;
 use cap_std::ambient_authority;
 use cap_std::fs::Dir;
-use glovebox_engine::run::{RunDir, UnboundRun};
+use glovebox_engine::driver::RunError;
+use glovebox_engine::run::{MachineError, RunDir, UnboundRun};
 use glovebox_fleet::blobs::ObjectBlobs;
 use glovebox_fleet::drive::DriveTurn;
 use glovebox_fleet::log::NatsLog;
-use glovebox_fleet::machine::{Prepare, RunHere};
+use glovebox_fleet::machine::{NotPrepared, Prepare, RunHere};
 use glovebox_host::llm::Provider;
 use glovebox_journal::event::{Digest, MachineId, RunId, RunStarted};
+use glovebox_journal::ports::PortError;
 use glovebox_plan::prepare::binding::{Purpose, Request, bind_plan};
 use glovebox_plan::prepare::component_host::ComponentHost;
 use glovebox_plan::prepare::executor::{Executor, Worker};
@@ -93,7 +95,10 @@ impl Prepared {
 
     /// Returns a run to drive it. Its plan is the one that the journal names.
     pub async fn to_drive(&self, turn: &DriveTurn) -> Result<Arc<RunHere>, String> {
-        self.get(&turn.run).await
+        let got = self.get(&turn.run).await;
+        got.map_err(|error| match error {
+            NotPrepared::Unavailable(reason) | NotPrepared::Impossible(reason) => reason,
+        })
     }
 
     /// Opens the directory of a run on this machine.
@@ -107,7 +112,7 @@ impl Prepared {
         Ok(RunDir { path, dir, key: None })
     }
 
-    async fn get(&self, run: &RunId) -> Result<Arc<RunHere>, String> {
+    async fn get(&self, run: &RunId) -> Result<Arc<RunHere>, NotPrepared> {
         // One run is prepared at a time, because the compiler uses all processors anyway.
         let mut runs = self.runs.lock().await;
         if let Some(kept) = runs.get_mut(run) {
@@ -119,16 +124,18 @@ impl Prepared {
         Ok(here)
     }
 
-    async fn prepare(&self, run: &RunId) -> Result<RunHere, String> {
-        let dir = self.run_dir(run)?;
+    async fn prepare(&self, run: &RunId) -> Result<RunHere, NotPrepared> {
+        let dir = self.run_dir(run).map_err(NotPrepared::Impossible)?;
         let (log, blobs) = (Arc::clone(&self.log), Arc::new(self.blobs.clone()));
-        let unbound = UnboundRun::open(dir, log, blobs, run).await.map_err(|error| causes(&error))?;
-        let executor = self.bind(&unbound).map_err(|stop| match stop.help {
-            Some(help) => format!("{} ({help})", stop.message),
-            None => stop.message,
+        let unbound = UnboundRun::open(dir, log, blobs, run).await.map_err(|error| not_prepared(&error))?;
+        let executor = self.bind(&unbound).map_err(|stop| {
+            NotPrepared::Impossible(match stop.help {
+                Some(help) => format!("{} ({help})", stop.message),
+                None => stop.message,
+            })
         })?;
         let (progress, _unseen) = mpsc::channel(PROGRESS_MAX);
-        unbound.bind(executor, progress).map_err(|error| causes(&error))
+        unbound.bind(executor, progress).map_err(|error| not_prepared(&error))
     }
 
     /// Binds the plan of a run with the settings that came with it.
@@ -203,13 +210,24 @@ fn refuse_lower_tier(started: &RunStarted, executor: &Executor) -> Result<(), St
     }
 }
 
+/// Returns why a run is not prepared. Only stores that do not answer may answer later.
+fn not_prepared(error: &MachineError) -> NotPrepared {
+    match error {
+        MachineError::Run(RunError::Port(PortError::Unavailable(_))) => NotPrepared::Unavailable(causes(error)),
+        error => NotPrepared::Impossible(causes(error)),
+    }
+}
+
 impl Prepare for Prepared {
-    async fn run(&self, run: &RunId, plan: &Digest) -> Result<Arc<RunHere>, String> {
+    async fn run(&self, run: &RunId, plan: &Digest) -> Result<Arc<RunHere>, NotPrepared> {
         let here = self.get(run).await?;
         let found = here.executor().plan.digest();
         match found == *plan {
             true => Ok(here),
-            false => Err(format!("the plan of this machine has the digest {found}, expected {plan}")),
+            false => {
+                let reason = format!("the plan of this machine has the digest {found}, expected {plan}");
+                Err(NotPrepared::Impossible(reason))
+            }
         }
     }
 }
