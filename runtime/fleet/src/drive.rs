@@ -202,8 +202,7 @@ impl Drivers {
             Err(error) => return Err(error.into()),
         }
         let budget = budget(&executor.plan, session.state());
-        let executors =
-            FleetExecutors::new(&self.fleet, self.blobs.clone(), run.clone(), &executor.plan, budget).await?;
+        let executors = FleetExecutors::new(&self.fleet, self.blobs.clone(), run.clone(), executor, budget).await?;
         let limits = DriveLimits { inbox: Inbox::new(Attendance::default(), mail), disk: None, liveness: None };
         let driven =
             session.drive_on(&executor.plan, &LocalSignals::new(), limits, &mut (), &Machines(&executors)).await;

@@ -7,11 +7,11 @@
 use crate::blobs::ObjectBlobs;
 use crate::consumer::LEASE;
 use crate::fleet::Fleet;
-use crate::frame::EVENTS_BYTES_MAX;
 use crate::jetstream::{JetStream, Publish};
+use crate::result::ExpectedResult;
 use crate::roster::Place;
 use crate::statement::{Admission, Role};
-use crate::wire::{Answer, Ask, Made, MadeMessage, Order, PROTOCOL, Pointer, Question};
+use crate::wire::{Answer, Ask, Order, PROTOCOL, Pointer, Question};
 use futures_util::StreamExt as _;
 use glovebox_engine::assignment::{Assignment, AttemptResult};
 use glovebox_engine::driver::{Executors, Fault, MadeAttempt, Seat};
@@ -20,12 +20,14 @@ use glovebox_host::budget::{Budget, Till as _};
 use glovebox_host::llm::Steering;
 use glovebox_jail::pulse::Pulse;
 use glovebox_journal::event::{Attempt, AttemptId, Digest, Ending, MachineId, NodeId, RunId, StageFinished, Task};
-use glovebox_journal::ports::{BlobStore as _, Delivery, PortError};
+use glovebox_journal::ports::{Delivery, PortError};
 use glovebox_plan::plan::{Plan, PlannedPlacement};
+use glovebox_plan::prepare::executor::Executor;
 use glovebox_record::placement::MachineFacts;
 use glovebox_record::spend::Spend;
 use glovebox_record::{Failure, FailureClass, FailureCode, Outcome};
 use glovebox_signing::envelope::PayloadType;
+use glovebox_workspace::protect::Protected;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -43,6 +45,8 @@ const NOBODY_AFTER: Duration = Duration::from_secs(6);
 const LOSSES_MAX: u32 = 5;
 /// Maximum number of machines that wait for a task for which the driver has not asked yet.
 const EARLY_MAX: usize = 64;
+/// Maximum length of the reason of a machine, which the people who follow the run are told.
+const REASON_CHARS_MAX: usize = 1000;
 /// The roles of which a machine needs one to make attempts.
 const MAKERS: &[Role] = &[Role::Build, Role::Verify];
 /// Time between two looks at a machine that may be silent.
@@ -55,6 +59,8 @@ pub struct FleetExecutors {
     blobs: ObjectBlobs,
     run: RunId,
     fleet: Fleet,
+    plan: Arc<Plan>,
+    protected: Protected,
     answering: AbortHandle,
 }
 
@@ -101,8 +107,8 @@ struct Tasks {
 struct Running {
     task: Task,
     attempt: Attempt,
-    /// `None` until the machine of an adopted attempt was heard.
-    machine: Option<MachineId>,
+    /// The machine for which the attempt was claimed.
+    machine: MachineId,
     /// The stages that the machine can make. `None` for all.
     stages: Option<Arc<BTreeSet<NodeId>>>,
     order: Order,
@@ -173,17 +179,18 @@ impl FleetExecutors {
         fleet: &Fleet,
         blobs: ObjectBlobs,
         run: RunId,
-        plan: &Plan,
+        executor: &Executor,
         budget: Budget,
     ) -> Result<Self, Fault> {
+        let (plan, protected) = (&executor.plan, executor.protected.clone());
         let jetstream = fleet.jetstream.clone();
         let mut questions = fleet.client.subscribe(jetstream.name.questions(&run)).await?;
         let (tasks, changed) = (Mutex::default(), Notify::new());
         let (placement, stages) = (plan.placement.clone(), plan.bindings.keys().cloned().collect());
         let judges = plan.bindings.iter().filter(|(_, binding)| binding.is_verifier());
         let judges = judges.map(|(stage, _)| stage.clone()).collect();
-        let (plan, since) = (plan.digest(), Instant::now());
-        let desk = Desk { plan, placement, stages, judges, budget, since, tasks, changed };
+        let since = Instant::now();
+        let desk = Desk { plan: plan.digest(), placement, stages, judges, budget, since, tasks, changed };
         let desk = Arc::new(desk);
         let (asked, answering, about) = (fleet.clone(), Arc::clone(&desk), run.clone());
         let answering = tokio::spawn(async move {
@@ -196,7 +203,8 @@ impl FleetExecutors {
                 }
             }
         });
-        Ok(Self { desk, fleet: fleet.clone(), jetstream, blobs, run, answering: answering.abort_handle() })
+        let (fleet, plan, answering) = (fleet.clone(), Arc::clone(plan), answering.abort_handle());
+        Ok(Self { desk, fleet, jetstream, blobs, run, plan, protected, answering })
     }
 
     /// Points to a task again.
@@ -209,40 +217,11 @@ impl FleetExecutors {
         }
     }
 
-    /// Reads the result of an attempt. `None` if there is none.
-    async fn result(&self, attempt: &AttemptId, token: u64) -> Result<Option<(MachineId, AttemptResult)>, Fault> {
-        let subject = self.jetstream.name.result(&self.run, attempt);
-        let Some(message) = self.jetstream.last(&subject).await? else { return Ok(None) };
-        let at = Place::new(message.seq, message.time);
-        let signed = match self.fleet.open(PayloadType::FLEET_RESULT, &message.payload, at, MAKERS, token).await {
-            Ok(signed) => signed,
-            Err(error @ (PortError::Corrupt { .. } | PortError::Foreign { .. })) => {
-                return Ok(self.dropped(attempt, &error.to_string()));
-            }
-            Err(error) => return Err(error.into()),
-        };
-        let made = match serde_json::from_slice(&signed.payload) {
-            Ok(MadeMessage::Made(made)) => Ok(*made),
-            Ok(MadeMessage::Blob(digest)) => {
-                let blobs = self.blobs.clone();
-                let read = tokio::task::spawn_blocking(move || blobs.read_all(&digest, EVENTS_BYTES_MAX)).await?;
-                read.map_err(|error| error.to_string())
-                    .and_then(|bytes| serde_json::from_slice::<Made>(&bytes).map_err(|error| error.to_string()))
-            }
-            Err(error) => Err(error.to_string()),
-        };
-        match made {
-            Ok(made) if made.machine.as_str() != signed.admission.name.as_str() => {
-                Ok(self.dropped(attempt, "its signer has another name"))
-            }
-            Ok(made) if made.token == token && made.finished.attempt.id == *attempt => {
-                let Made { machine, mut finished, ingested, .. } = made;
-                finished.machine = Some(machine.clone());
-                Ok(Some((machine, AttemptResult { ingested, finished })))
-            }
-            Ok(_) => Ok(self.dropped(attempt, "it is the result of another attempt")),
-            Err(reason) => Ok(self.dropped(attempt, &reason)),
-        }
+    /// Reads the result of an attempt that a machine was given. `None` if no stored one counts.
+    async fn result(&self, assignment: &Assignment, machine: &MachineId) -> Result<Option<AttemptResult>, Fault> {
+        let role = self.desk.role(&assignment.stage());
+        let Self { fleet, blobs, run, plan, protected, .. } = self;
+        ExpectedResult { fleet, blobs, run, plan, protected, assignment, machine, role }.find().await
     }
 
     /// Notes that the machine of an attempt was lost. Returns the result of the attempt if that happened too often.
@@ -259,7 +238,7 @@ impl FleetExecutors {
         let reason = format!("{LOSSES_MAX} machines were lost while they made the attempt");
         let failure = Failure::new(FailureClass::Transient, FailureCode::MACHINE_LOST, reason);
         let finished = StageFinished::new(attempt, Outcome::failed(failure));
-        Some(StageFinished { ending: Ending::MachineLost, machine, ..finished }.into())
+        Some(StageFinished { ending: Ending::MachineLost, machine: Some(machine), ..finished }.into())
     }
 
     /// Tells the people who follow the run that no machine can make a task.
@@ -276,13 +255,13 @@ impl FleetExecutors {
         tokio::spawn(async move { client.publish(subject, note.into()).await });
     }
 
-    fn dropped<T>(&self, attempt: &AttemptId, reason: &str) -> Option<T> {
-        tracing::warn!(%attempt, reason, "a result was dropped");
-        None
-    }
-
     /// Waits for the result of an attempt. `None` if its machine was lost.
-    async fn wait(&self, id: &AttemptId, token: u64) -> Result<Option<MadeAttempt<FleetSeat>>, Fault> {
+    async fn wait(
+        &self,
+        assignment: &Assignment,
+        machine: &MachineId,
+    ) -> Result<Option<MadeAttempt<FleetSeat>>, Fault> {
+        let id = &assignment.attempt.id;
         let _running = RunningGuard { desk: &self.desk, id };
         loop {
             let changed = self.desk.changed.notified();
@@ -301,7 +280,7 @@ impl FleetExecutors {
                     let (after, desk) = (Some(id.clone()), Arc::clone(&self.desk));
                     FleetSeat { caller, after, stages, desk }
                 });
-                if let Some((_, result)) = self.result(id, token).await? {
+                if let Some(result) = self.result(assignment, machine).await? {
                     self.desk.settle(id, &result.finished);
                     return Ok(Some(MadeAttempt { result, seat }));
                 }
@@ -323,7 +302,8 @@ async fn question(fleet: &Fleet, run: &RunId, message: &[u8]) -> Result<(Questio
     })?;
     let question: Question =
         serde_json::from_slice(&signed.payload).map_err(|error| format!("a question of another form: {error}"))?;
-    match question.run == *run && question.machine.as_str() == signed.admission.name.as_str() {
+    let is_own = fleet.id().is_ok_and(|id| id == question.fleet) && question.run == *run;
+    match is_own && question.machine.as_str() == signed.admission.name.as_str() {
         true => Ok((question, signed.admission)),
         false => Err("the question is one about another run, or in the name of another machine".to_owned()),
     }
@@ -366,13 +346,16 @@ impl Desk {
                 let lacks = self.lacking(&task.stage(), &facts, admission);
                 if !lacks.is_empty() {
                     let reason = format!("`{}` needs {}", task.node, lacks.join(", "));
-                    tasks.lacking.insert(task, format!("`{machine}` lacks {}", lacks.join(", ")));
+                    // A machine can ask for tasks that do not exist.
+                    if tasks.wanted.contains_key(&task) {
+                        tasks.lacking.insert(task, format!("`{machine}` lacks {}", lacks.join(", ")));
+                    }
                     return answers.send(&Answer::Refused { reason });
                 }
                 let can_make = self.can_make(&facts, admission);
                 let known = tasks.running.values().find(|running| running.task == task);
                 match known {
-                    Some(running) if running.machine.as_ref() == Some(&machine) => {
+                    Some(running) if running.machine == machine => {
                         answers.send(&Answer::Order(running.order.clone()));
                     }
                     Some(_) => answers.send(&Answer::NotNeeded),
@@ -390,8 +373,7 @@ impl Desk {
                 }
             }
             Ask::Beat { attempt, counts, waits_for, steered } => match tasks.running.get_mut(&attempt) {
-                Some(running) if running.machine.as_ref().is_none_or(|known| *known == machine) => {
-                    running.machine = Some(machine);
+                Some(running) if running.machine == machine => {
                     running.heard = Instant::now();
                     running.pulse.copy_from(counts, waits_for);
                     answers.send(&match running.stop.load(Ordering::Relaxed) {
@@ -403,17 +385,21 @@ impl Desk {
                 None => answers.send(&self.unknown()),
             },
             Ask::Reserve { attempt, node, held, wanted } => {
-                let running = tasks.running.get_mut(&attempt);
-                let running = running.filter(|running| running.machine.as_ref().is_none_or(|known| *known == machine));
+                let running = tasks.running.get_mut(&attempt).filter(|running| running.machine == machine);
                 answers.send(&match running {
+                    // A machine spends from the budget of its own node only.
+                    Some(running) if running.task.node != node && running.task.stage() != node => {
+                        Answer::Refused { reason: format!("the attempt is not one of `{node}`") }
+                    }
                     Some(running) => self.reserve(running, node, held, wanted),
                     None => self.unknown(),
                 });
             }
             Ask::GiveBack { attempt, reason } => {
                 let running = tasks.running.get_mut(&attempt);
-                let running = running.filter(|running| running.machine.as_ref() == Some(&machine));
+                let running = running.filter(|running| running.machine == machine);
                 if let Some(running) = running {
+                    let reason: String = reason.chars().take(REASON_CHARS_MAX).collect();
                     tracing::warn!(%attempt, %machine, reason, "a machine gave an attempt back");
                     running.is_given_back = true;
                     let task = running.task.clone();
@@ -425,11 +411,13 @@ impl Desk {
             }
             Ask::Made { attempt } => {
                 let next = tasks.next.get(&attempt).and_then(|next| tasks.running.get(next));
-                if let Some(next) = next {
+                // The answer may be the next claim, which is made for the machine of this attempt.
+                if let Some(next) = next.filter(|next| next.machine == machine) {
                     let order = Answer::Order(next.order.clone());
                     return answers.send(&order);
                 }
                 match tasks.running.get_mut(&attempt) {
+                    Some(running) if running.machine != machine => answers.send(&Answer::Overtaken),
                     Some(running) => {
                         running.made = Some(Caller { machine, answers });
                         running.heard = Instant::now();
@@ -464,11 +452,16 @@ impl Desk {
         }
     }
 
+    /// Returns the role that a machine needs for a stage.
+    fn role(&self, stage: &NodeId) -> Role {
+        if self.judges.contains(stage) { Role::Verify } else { Role::Build }
+    }
+
     /// Returns what a machine lacks for a stage.
     fn lacking(&self, stage: &NodeId, facts: &MachineFacts, admission: &Admission) -> Vec<String> {
         let need = self.placement.need(stage);
         let needs = need.into_iter().flat_map(|need| facts.lacking(need)).map(|lack| lack.to_string());
-        let role = if self.judges.contains(stage) { Role::Verify } else { Role::Build };
+        let role = self.role(stage);
         let role = (!admission.has_any(&[role])).then(|| format!("an admission to `{role}`"));
         let tier = admission.tier.filter(|least| facts.tier < Some(*least));
         let tier = tier.map(|least| format!("the tier `{least}` of its admission"));
@@ -490,12 +483,7 @@ impl Desk {
         if self.since.elapsed() < LEASE { Answer::Later } else { Answer::Overtaken }
     }
 
-    fn begin(
-        &self,
-        assignment: &Assignment,
-        machine: Option<MachineId>,
-        stages: Option<Arc<BTreeSet<NodeId>>>,
-    ) -> Order {
+    fn begin(&self, assignment: &Assignment, machine: MachineId, stages: Option<Arc<BTreeSet<NodeId>>>) -> Order {
         let (attempt, task) = (assignment.attempt.id.clone(), assignment.attempt.task.clone());
         let claimed = ClaimedTask { attempt: attempt.clone(), branch: task.branch.clone(), token: assignment.token };
         let order = Order { task: claimed, plan: self.plan };
@@ -575,12 +563,15 @@ impl<'e> Executors for Machines<'e> {
 
     async fn adopt(&self, assignment: Assignment) -> Result<Option<MadeAttempt<SeatAt<'e>>>, Fault> {
         let Self(executors) = *self;
-        let (id, token) = (assignment.attempt.id.clone(), assignment.token);
-        if let Some((_, result)) = executors.result(&id, token).await? {
+        // The record says for which machine the attempt was claimed. An attempt of a driver ended with it.
+        let Some(machine) = assignment.branch.open().and_then(|open| open.machine.clone()) else { return Ok(None) };
+        if let Some(result) = executors.result(&assignment, &machine).await? {
             return Ok(Some(MadeAttempt { result, seat: None }));
         }
-        executors.desk.begin(&assignment, None, None);
-        Ok(seated(executors.wait(&id, token).await?, executors))
+        executors.desk.begin(&assignment, machine.clone(), None);
+        // Nothing is known here of the stages that the machine can make, so it asks for the next one like any other.
+        let made = executors.wait(&assignment, &machine).await?;
+        Ok(made.map(|MadeAttempt { result, .. }| MadeAttempt { result, seat: None }))
     }
 }
 
@@ -596,16 +587,15 @@ impl Seat for SeatAt<'_> {
     async fn make(self, assignment: Assignment) -> Result<Option<MadeAttempt<Self>>, Fault> {
         let Self { seat: FleetSeat { caller, after, stages, desk }, executors } = self;
         let Caller { machine, answers } = caller;
-        let (id, token) = (assignment.attempt.id.clone(), assignment.token);
-        let order = desk.begin(&assignment, Some(machine), stages);
+        let order = desk.begin(&assignment, machine.clone(), stages);
         if let Some(after) = after {
             let mut tasks = desk.lock();
             let Tasks { running, next, .. } = &mut *tasks;
             next.retain(|_, next| running.contains_key(next));
-            next.insert(after, id.clone());
+            next.insert(after, assignment.attempt.id.clone());
         }
         answers.send(&Answer::Order(order));
-        Ok(seated(executors.wait(&id, token).await?, executors))
+        Ok(seated(executors.wait(&assignment, &machine).await?, executors))
     }
 }
 

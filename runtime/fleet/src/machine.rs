@@ -10,6 +10,7 @@ use crate::consumer::{Consumer, Leased};
 use crate::fleet::{Fleet, FleetError};
 use crate::jetstream::{JetStream, Publish, RequestError};
 use crate::log::NatsLog;
+use crate::result::RESULT_BYTES_MAX;
 use crate::wire::{Answer, Ask, Made, MadeMessage, Order, PROTOCOL, Pointer, Question};
 use glovebox_engine::assignment::AttemptResult;
 use glovebox_engine::run::{AttemptControl, ClaimedTask, MachineError, MachineRun};
@@ -47,7 +48,7 @@ const CLAIMS_MAX: u64 = 120;
 const TOLD_MAX: u32 = 10;
 /// Maximum size in bytes of a result that is in its message. The envelope has it in base64, and a server accepts messages of
 /// 1 MiB by default.
-const RESULT_BYTES_MAX: usize = 640 * 1024;
+const MESSAGE_BYTES_MAX: usize = 640 * 1024;
 /// Delay after an error of the servers.
 const AFTER_ERROR: Duration = Duration::from_secs(1);
 
@@ -234,17 +235,29 @@ impl Machine {
     /// Stores the result of an attempt in the stream. The first result of an attempt counts.
     async fn store(&self, run: &RunId, task: &ClaimedTask, result: AttemptResult) -> Result<(), ()> {
         let AttemptResult { ingested, finished } = result;
-        let made = Made { protocol: PROTOCOL, machine: self.id.clone(), token: task.token, finished, ingested };
-        let message = self.message(made).await.map_err(|error| {
+        let not_stored = |error: PortError| {
             tracing::error!(attempt = %task.attempt, %error, "the result of an attempt could not be stored");
-        })?;
+        };
+        let (fleet, machine) = (self.fleet.id().map_err(not_stored)?.to_owned(), self.id.clone());
+        let made = Made { protocol: PROTOCOL, fleet, machine, token: task.token, finished, ingested };
+        let message = self.message(made).await.map_err(not_stored)?;
         let subject = self.jetstream.name.result(run, &task.attempt);
         let message = Publish { subject: subject.clone(), payload: message.into() };
-        let begun = Instant::now();
+        let (begun, mut head) = (Instant::now(), 0);
         loop {
-            match self.jetstream.append(std::slice::from_ref(&message), Some(0), "").await {
-                // Another result is there already: of an earlier round, whose answer was lost.
-                Ok(_) | Err(RequestError::WrongHead) => return Ok(()),
+            match self.jetstream.append(std::slice::from_ref(&message), Some(head), "").await {
+                Ok(_) => return Ok(()),
+                // The answer to an earlier round was lost, or somebody else stored a message that does not count.
+                Err(RequestError::WrongHead) if begun.elapsed() <= SILENCE_MAX => {
+                    let Ok(Some(last)) = self.jetstream.last(&subject).await else {
+                        sleep(BEAT).await;
+                        continue;
+                    };
+                    if last.payload == message.payload {
+                        return Ok(());
+                    }
+                    head = last.seq;
+                }
                 Err(error) if begun.elapsed() > SILENCE_MAX => {
                     tracing::error!(attempt = %task.attempt, %error, "the result of an attempt could not be stored");
                     return Err(());
@@ -258,10 +271,14 @@ impl Machine {
         let unavailable = |error: &dyn std::error::Error| PortError::Unavailable(error.to_string());
         let bytes =
             serde_json::to_vec(&MadeMessage::Made(Box::new(made.clone()))).map_err(|error| unavailable(&error))?;
-        if bytes.len() <= RESULT_BYTES_MAX {
+        if bytes.len() <= MESSAGE_BYTES_MAX {
             return self.fleet.sign(PayloadType::FLEET_RESULT, &bytes);
         }
         let bytes = serde_json::to_vec(&made).map_err(|error| unavailable(&error))?;
+        if bytes.len() as u64 > RESULT_BYTES_MAX {
+            let reason = format!("it has {} bytes, and a driver reads {RESULT_BYTES_MAX}", bytes.len());
+            return Err(PortError::Unavailable(reason));
+        }
         let blobs = self.blobs.clone();
         let put = tokio::task::spawn_blocking(move || blobs.put_bytes(&bytes));
         let digest = put.await.map_err(|error| unavailable(&error))??;
@@ -283,7 +300,8 @@ impl Machine {
 }
 
 async fn ask_driver(fleet: &Fleet, machine: &MachineId, run: &RunId, ask: Ask, wait: Duration) -> Option<Answer> {
-    let question = Question { protocol: PROTOCOL, run: run.clone(), machine: machine.clone(), ask };
+    let id = fleet.id().ok()?.to_owned();
+    let question = Question { protocol: PROTOCOL, fleet: id, run: run.clone(), machine: machine.clone(), ask };
     let text = fleet.sign(PayloadType::FLEET_QUESTION, &serde_json::to_vec(&question).ok()?).ok()?;
     let jetstream = &fleet.jetstream;
     let answer = jetstream.request(jetstream.name.questions(run), text.into(), wait).await.ok()?;

@@ -117,6 +117,11 @@ impl Roster {
         Self { fleet: Fleet { roster: None, ..fleet.clone() }, settings, key, histories: Mutex::default() }
     }
 
+    /// Returns the id of the fleet.
+    pub(crate) fn id(&self) -> &str {
+        &self.settings.id
+    }
+
     /// Returns what a machine was admitted to at a place.
     ///
     /// # Errors

@@ -58,14 +58,15 @@ async fn serve(arguments: &WorkArguments) -> CommandResult {
     let drives = !arguments.no_drive && admission.has_any(&[Role::Drive]);
     let id = MachineId::from(admission.name.as_str());
     let (dir, _lock) = open_dir(arguments, &id)?;
-    let ConnectedFleet { fleet, blobs, .. } = &connected;
+    let ConnectedFleet { fleet, blobs, store } = &connected;
     let log = Arc::new(fleet.log(blobs.clone()));
     let is_draining = Arc::new(AtomicBool::new(false));
     let stop = |error| crate::fleet_connection::stop(&error);
     let allowed = Allowed::parse(&arguments.allow)?;
     let labels = labels(arguments, &admission)?;
     let facts = capability::facts(labels.clone(), capability::find().tier);
-    let prepared = Prepared::new(dir, Arc::clone(&log), blobs.clone(), id.clone(), labels, allowed);
+    let store = store.folder().map(Path::to_owned);
+    let prepared = Prepared::new(dir, Arc::clone(&log), blobs.clone(), id.clone(), labels, allowed, store);
     let prepared = Rc::new(prepared);
     let mut tasks = JoinSet::new();
     if executes {
