@@ -98,7 +98,8 @@ fn attempt_of(started: &Value) -> serde_json::Map<String, Value> {
 /// Returns the result of the first stage of a run on this machine, as one of another attempt.
 fn result_of(fleet: &Fleet, started: &Value, notes: &str) -> Value {
     let mut finished = of_kind(&fleet.records("here"), "stage.finished")[0].clone();
-    finished.as_object_mut().unwrap().remove("kind");
+    ["kind", "stdout", "stderr"].iter().for_each(|name| drop(finished.as_object_mut().unwrap().remove(*name)));
+    finished["artifacts"] = json!([]);
     finished.as_object_mut().unwrap().extend(attempt_of(started));
     finished["outcome"]["notes"] = notes.into();
     finished
@@ -149,7 +150,7 @@ fn a_result_of_another_machine_is_dropped_and_the_run_goes_on() {
         evil.nats.publish(&subject, &message);
     }
     for ask in [
-        json!({ "made": { "attempt": attempt } }),
+        json!({ "made": { "attempt": attempt, "goes_on": true } }),
         json!({ "give-back": { "attempt": attempt, "reason": "x" } }),
         json!({ "reserve": { "attempt": attempt, "node": "a", "held": { "tokens": 9, "cost": 9 }, "wanted": { "tokens": 9, "cost": 9 } } }),
         json!({ "beat": { "attempt": attempt, "counts": { "beats": 1, "tool_calls_started": 0, "tool_calls_ended": 0,
@@ -243,7 +244,7 @@ fn a_machine_that_lies_about_its_own_stage_is_not_believed() {
         let good = result(notes, &|_| {});
         evil.nats.publish(&subject, &evil.sign(PayloadType::FLEET_RESULT, &made(&evil.fleet, "evil", token, &good)));
     }
-    let answer = evil.ask("r", &json!({ "made": { "attempt": attempt } }));
+    let answer = evil.ask("r", &json!({ "made": { "attempt": attempt, "goes_on": true } }));
     let next = answer["order"]["task"]["attempt"].as_str().unwrap_or_else(|| panic!("{answer}: {}", fleet.said()));
     evil.ask("r", &json!({ "give-back": { "attempt": next, "reason": "\u{1b}[2Jno" } }));
     assert!(!fleet.said().contains('\u{1b}'), "{:?}", fleet.said());
@@ -380,7 +381,7 @@ fn a_machine_asks_no_model_that_its_user_did_not_allow() {
     let Some(mut fleet) = Fleet::start(asks) else { return };
     fleet.work("one", &["--seats", "1"]);
     let models = [
-        ("usual", "provider = \"anthropic\"", "`env ANTHROPIC_API_KEY` goes to `https://api.anthropic.com:443`"),
+        ("usual", "provider = \"anthropic\"", "`env ANTHROPIC_API_KEY` goes to `https://api.anthropic.com`"),
         (
             "local",
             "provider = \"openai-compatible\"\nendpoint = \"http://127.0.0.1:9/v1\"",

@@ -79,6 +79,11 @@ impl Fleet {
         command
     }
 
+    /// Runs a command on a run of this machine, as the client.
+    pub(crate) fn here(&self, words: &[&str]) -> Answer {
+        Answer::of(self.bench.command(words).env("GLOVEBOX_STATE_DIR", self.state("client")))
+    }
+
     pub(crate) fn with(&self, words: &[&str]) -> Answer {
         Answer::of(&mut self.command(words))
     }
@@ -169,18 +174,18 @@ fn a_run_is_made_by_machines_and_its_directory_is_an_ordinary_one() {
     assert!(started.iter().all(|record| ["one", "two"].contains(&record["machine"].as_str().unwrap())), "{started:?}");
     assert_eq!(started[0]["machine"], started[1]["machine"], "a branch stays where it is");
     assert_eq!(of_kind(&records, "run.taken_over").len(), 1);
-    fleet.bench.glovebox(&["diff", "r"]).ends(0).says("by-b");
-    fleet.bench.glovebox(&["apply", "r"]).ends(0);
-    assert_eq!(fleet.bench.read("out/b.txt"), "from the project\nby-a\nby-b\n");
-    fleet.bench.glovebox(&["show", "r"]).ends(0).says("success");
+    fleet.here(&["diff", "r"]).ends(0).says("by-b");
     // The same run on this machine has the same result.
-    fleet.bench.glovebox(&["run", "pipeline.dot", "--run-id", "here"]).ends(0);
+    fleet.here(&["run", "pipeline.dot", "--run-id", "here"]).ends(0);
     let outcomes = |run: &str| -> Vec<Value> {
         let records = fleet.records(run);
         of_kind(&records, "stage.finished").iter().map(|event| event["changes"].clone()).collect()
     };
     assert!(outcomes("r").iter().all(Value::is_array), "{records:?}");
     assert_eq!(outcomes("r"), outcomes("here"));
+    fleet.here(&["apply", "r"]).ends(0);
+    assert_eq!(fleet.bench.read("out/b.txt"), "from the project\nby-a\nby-b\n");
+    fleet.here(&["show", "r"]).ends(0).says("success");
 }
 
 #[test]
@@ -200,7 +205,7 @@ fn a_machine_that_is_killed_loses_its_stage_to_another_one() {
         of_kind(&records, "stage.finished").iter().map(|record| record["machine"].as_str().unwrap()).collect();
     assert_eq!(machines, ["other", "other"], "{records:?}");
     assert_eq!(of_kind(&records, "stage.started").len(), 3, "the lost attempt, and two that count");
-    fleet.bench.glovebox(&["diff", "r"]).ends(0).says("by-b");
+    fleet.here(&["diff", "r"]).ends(0).says("by-b");
 }
 
 #[test]
@@ -228,7 +233,7 @@ fn a_stage_that_judges_is_made_by_a_machine_that_may_verify() {
     fleet.work_as("builder", "build", &["--seats", "2"]);
     fleet.work_as("driver", "drive", &[]);
     fleet.with(&["run", "pipeline.dot", "--run-id", "r", "--detach"]).ends(0);
-    fleet.wait_until("the builder is refused", || fleet.said().contains("is not admitted to make the stage `a`"));
+    fleet.wait_until("the builder is refused", || fleet.said().contains("`a` needs an admission to `verify`"));
     fleet.work_as("checker", "verify", &["--seats", "1"]);
     fleet.pulled("r");
     let records = fleet.records("r");
@@ -286,6 +291,7 @@ fn what_a_fleet_cannot_run_is_refused_before_the_run_exists() {
     fleet.bench.write("scripts/scenarios/s/scenario.toml", "");
     run(&["--run-id", "a"]).ends(6).says("has hold-outs");
     fleet.with(&["pull", "a"]).ends(2).says("the fleet has no run `a`");
+    std::fs::remove_dir_all(fleet.bench.project().join("scripts")).unwrap();
     let unreachable = fleet.bench.glovebox(&["run", "pipeline.dot", "--nats", "nats://127.0.0.1:1"]);
     assert!([2, 9].contains(&unreachable.code), "{}", unreachable.stderr);
 }
@@ -301,4 +307,104 @@ impl Fleet {
             })
         })
     }
+}
+
+#[test]
+fn a_gate_is_answered_from_anywhere_and_the_first_answer_counts() {
+    let gated = "digraph gated { start [shape=Mdiamond]; exit [shape=Msquare]
+      gate [shape=hexagon, label=\"Go on?\"]
+      b [type=tool, tool_command=\"cat src.txt > b.txt\", allowed_write_paths=\"b.txt\"]
+      start -> gate; gate -> b [label=\"yes\"]; gate -> exit [label=\"no\"]; b -> exit }
+    ";
+    let Some(mut fleet) = Fleet::start(gated) else { return };
+    fleet.work("one", &[]);
+    fleet.with(&["run", "pipeline.dot", "--run-id", "r", "--detach"]).ends(0);
+    fleet.wait_until("the run waits", || fleet.with(&["ls"]).stdout.contains("paused"));
+    fleet.with(&["answer", "r", "gate", "perhaps"]).ends(2);
+    fleet.with(&["answer", "r", "gate", "yes", "--as", "ada"]).ends(0).says("recorded the answer");
+    fleet.with(&["answer", "r", "gate", "no"]).ends(6).says("was answered already with `yes` (command by ada");
+    fleet.pulled("r");
+    fleet.here(&["diff", "r"]).ends(0).says("from the project");
+    let records = fleet.records("r");
+    assert_eq!(of_kind(&records, "question.answered")[0]["by"], "ada");
+}
+
+#[test]
+fn a_run_is_looked_at_while_machines_make_it_and_its_client_is_not_needed() {
+    let slow = TWO.replace("mkdir -p out", "echo begins && sleep 8 && mkdir -p out");
+    let Some(mut fleet) = Fleet::start(&slow) else { return };
+    fleet.work("one", &["--seats", "1"]);
+    let mut client = fleet.command(&["run", "pipeline.dot", "--run-id", "r"]).spawn().unwrap();
+    fleet.wait_until("the stage runs", || fleet.has_sleep());
+    client.kill().unwrap();
+    client.wait().unwrap();
+    fleet.with(&["ls"]).ends(0).says("running").says("two");
+    fleet.with(&["show", "r"]).ends(0).says("running");
+    fleet.with(&["why", "r"]).ends(0).says("a");
+    fleet.with(&["show", "nobody"]).ends(2).says("the fleet has no run `nobody`");
+    fleet.with(&["show", "latest"]).ends(2).says("names no run of a fleet");
+    fleet.pulled("r");
+    fleet.with(&["logs", "r", "a"]).ends(0).says("begins");
+    fleet.with(&["ls", "--json"]).ends(0).says("\"success\"");
+}
+
+#[test]
+fn a_stage_waits_for_a_machine_that_has_what_it_needs() {
+    let picky = TWO.replace("b [type=tool", "b [runs_on=\"gpu\", type=tool");
+    let Some(mut fleet) = Fleet::start(&picky) else { return };
+    fleet.work("plain", &["--seats", "1"]);
+    let client = fleet.command(&["run", "pipeline.dot", "--run-id", "r"]).stderr(Stdio::piped()).spawn().unwrap();
+    let began = Instant::now();
+    fleet.wait_until("the machine lacks the label", || fleet.said().contains("`b` needs label `gpu`"));
+    std::thread::sleep(Duration::from_secs(10).saturating_sub(began.elapsed()));
+    fleet.work("gpu", &["--seats", "1", "--label", "gpu", "--no-drive"]);
+    let output = client.wait_with_output().unwrap();
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{said}");
+    assert!(said.contains("`b` waits for a machine: `plain` lacks label `gpu`"), "{said}");
+    let machines: Vec<Value> =
+        of_kind(&fleet.records("r"), "stage.started").iter().map(|event| event["machine"].clone()).collect();
+    assert_eq!(machines, ["plain", "gpu"]);
+}
+
+#[test]
+fn a_run_that_does_not_wait_is_stopped_when_no_machine_makes_a_stage() {
+    let picky = TWO.replace("b [type=tool", "b [runs_on=\"gpu\", type=tool");
+    let Some(mut fleet) = Fleet::start(&picky) else { return };
+    fleet.work("plain", &["--seats", "1"]);
+    let run = fleet.with(&["run", "pipeline.dot", "--run-id", "r", "--no-wait"]);
+    run.ends(6).says("`b` waits for a machine: `plain` lacks label `gpu`");
+    fleet.wait_until("the run is stopped", || fleet.with(&["ls"]).stdout.contains("fail"));
+}
+
+#[test]
+fn a_machine_with_a_weaker_sandbox_makes_no_stage() {
+    let Some(mut fleet) = Fleet::start(TWO) else { return };
+    fleet.bench.write("glovebox.toml", "[sandbox]\nrequire = \"landlock\"\n");
+    fleet.work("weak", &["--seats", "1", "--tier", "landlock"]);
+    fleet.with(&["run", "pipeline.dot", "--run-id", "r", "--detach"]).ends(0);
+    fleet.wait_until("the machine says why", || fleet.said().contains("the run needs sandbox tier"));
+    fleet.work("strong", &["--seats", "1"]);
+    fleet.pulled("r");
+    let records = fleet.records("r");
+    assert!(of_kind(&records, "stage.finished").iter().all(|event| event["machine"] == "strong"), "{records:?}");
+}
+
+#[test]
+fn a_machine_that_drains_ends_its_stage_and_gives_its_runs_away() {
+    let slow = TWO.replace("mkdir -p out", "sleep 5 && mkdir -p out");
+    let Some(mut fleet) = Fleet::start(&slow) else { return };
+    fleet.work("first", &["--seats", "1"]);
+    fleet.with(&["run", "pipeline.dot", "--run-id", "r", "--detach"]).ends(0);
+    fleet.wait_until("the stage runs", || fleet.has_sleep());
+    let at = fleet.working.iter().position(|(name, _)| name == "first").unwrap();
+    let pid = rustix::process::Pid::from_child(&fleet.working[at].1);
+    rustix::process::kill_process(pid, rustix::process::Signal::TERM).unwrap();
+    fleet.work("second", &["--seats", "1"]);
+    let (_, mut first) = fleet.working.remove(at);
+    assert!(first.wait().unwrap().success(), "a machine that drained ends well");
+    fleet.pulled("r");
+    let records = fleet.records("r");
+    let started: Vec<&Value> = of_kind(&records, "stage.started").iter().map(|event| &event["machine"]).collect();
+    assert_eq!(started, ["first", "second"], "the stage that ran was not made again: {records:?}");
 }

@@ -145,7 +145,7 @@ const MAY_USE: [(&str, &str); 31] = [
     ("runtime/workspace", "jail-helper names record"),
     ("runtime/jail", "jail-helper names record workspace"),
     ("runtime/journal", "pipeline record workspace"),
-    ("runtime/fleet", "engine host jail journal record signing state"),
+    ("runtime/fleet", "engine host jail journal plan record signing state"),
     ("runtime/state", "journal names pipeline record"),
     ("runtime/models", "record schema"),
     ("runtime/host", "jail models names record schema workspace"),

@@ -7,6 +7,7 @@
 pub(crate) mod dice;
 pub(crate) mod journal;
 mod lives;
+#[allow(dead_code, reason = "the suites of several crates use it")]
 pub(crate) mod nats;
 mod not_run;
 mod plugin_tools;

@@ -19,8 +19,6 @@ mod drive;
 mod exit;
 mod exports;
 #[cfg(feature = "fleet")]
-mod fleet;
-#[cfg(feature = "fleet")]
 mod fleet_connection;
 #[cfg(feature = "fleet")]
 mod fleet_keys;
@@ -100,6 +98,11 @@ fn meant_command(error: &clap::Error) -> Option<String> {
 }
 
 fn dispatch(command: Command) -> CommandResult {
+    #[cfg(feature = "fleet")]
+    let command = match commands::fleet::dispatch(command) {
+        Ok(ended) => return ended,
+        Err(command) => *command,
+    };
     match command {
         Command::Init(Deferred(arguments)) => commands::init::init(&arguments),
         Command::Run(Deferred(arguments)) => commands::run::run(&arguments),
@@ -108,50 +111,25 @@ fn dispatch(command: Command) -> CommandResult {
         Command::Explain(Deferred(arguments)) => commands::explain::explain(&arguments),
         Command::Graph(Deferred(arguments)) => commands::graph::graph(&arguments),
         Command::Plan(Deferred(arguments)) => commands::plan::plan(&arguments),
-        #[cfg(feature = "fleet")]
-        Command::Resume(Deferred(arguments)) if arguments.fleet.is_named() => fleet::remote::resume(&arguments),
         Command::Resume(Deferred(arguments)) => commands::resume::resume(&arguments),
         Command::Fork(Deferred(arguments)) => commands::fork::fork(arguments),
-        #[cfg(feature = "fleet")]
-        Command::Cancel(Deferred(arguments)) if arguments.fleet.is_named() => fleet::remote::cancel(&arguments),
         Command::Cancel(Deferred(arguments)) => commands::control::cancel(&arguments),
-        #[cfg(feature = "fleet")]
-        Command::Pause(Deferred(arguments)) if arguments.fleet.is_named() => fleet::remote::pause(&arguments),
         Command::Pause(Deferred(arguments)) => commands::control::pause(&arguments),
-        #[cfg(feature = "fleet")]
-        Command::Steer(Deferred(arguments)) if arguments.fleet.is_named() => fleet::remote::steer(&arguments),
         Command::Steer(Deferred(arguments)) => commands::steer::steer(&arguments),
         Command::Wait(Deferred(arguments)) => commands::control::wait(&arguments),
         Command::Attach(Deferred(arguments)) => commands::attach::attach(&arguments),
         Command::Ls(Deferred(arguments)) => commands::ls::ls(&arguments),
         Command::Rm(Deferred(arguments)) => commands::rm::rm(&arguments),
         Command::Gc(Deferred(arguments)) => commands::gc::gc(&arguments),
-        #[cfg(feature = "fleet")]
-        Command::Answer(Deferred(arguments)) if arguments.fleet.is_named() => fleet::remote::answer(&arguments),
         Command::Answer(Deferred(arguments)) => commands::answer::answer(&arguments),
         Command::Gates(Deferred(arguments)) => commands::gates::gates(&arguments),
-        #[cfg(feature = "fleet")]
-        Command::Show(Deferred(mut arguments)) if arguments.fleet.is_named() => {
-            let _copy = fleet::remote::copy(&arguments.fleet, &arguments.run, &mut arguments.runs)?;
-            commands::show::show(&arguments)
-        }
         Command::Show(Deferred(arguments)) => commands::show::show(&arguments),
-        #[cfg(feature = "fleet")]
-        Command::Why(Deferred(mut arguments)) if arguments.fleet.is_named() => {
-            let _copy = fleet::remote::copy(&arguments.fleet, &arguments.run, &mut arguments.runs)?;
-            commands::why::why(&arguments)
-        }
         Command::Why(Deferred(arguments)) => commands::why::why(&arguments),
         Command::Verify(Deferred(arguments)) => commands::verify::verify(&arguments),
         Command::Evidence(Deferred(arguments)) => commands::evidence::evidence(&arguments),
         Command::Attest(Deferred(arguments)) => commands::attest::attest(&arguments),
         Command::VerifyRun(Deferred(arguments)) => commands::verify_run::verify_run(&arguments),
         Command::Tasks(Deferred(arguments)) => commands::tasks::tasks(&arguments),
-        #[cfg(feature = "fleet")]
-        Command::Logs(Deferred(mut arguments)) if arguments.fleet.is_named() => {
-            let _copy = fleet::remote::copy(&arguments.fleet, &arguments.run, &mut arguments.runs)?;
-            commands::logs::logs(&arguments)
-        }
         Command::Logs(Deferred(arguments)) => commands::logs::logs(&arguments),
         Command::Transcript(Deferred(arguments)) => commands::transcript::transcript(&arguments),
         Command::Apply(Deferred(arguments)) => commands::apply::apply(&arguments),
@@ -168,7 +146,7 @@ fn dispatch(command: Command) -> CommandResult {
         #[cfg(feature = "fleet")]
         Command::Work(Deferred(arguments)) => commands::work::work(&arguments),
         #[cfg(feature = "fleet")]
-        Command::Pull(Deferred(arguments)) => fleet::pull::pull(&arguments),
+        Command::Pull(Deferred(arguments)) => commands::fleet::pull::pull(&arguments),
         Command::Tokens { command } => commands::tokens::tokens(&command),
         Command::FakeLlm(Deferred(arguments)) => commands::fake_llm::fake_llm(&arguments),
         Command::Holdout { command: HoldoutCommand::Status(arguments) } => commands::holdout::status(&arguments),

@@ -33,7 +33,7 @@ pub use fork::{NoVisit, Source, VisitPoint, fork, visits};
 pub use machine::{AttemptControl, ClaimedTask, MachineError, MachineRun, UnboundRun};
 pub use pull::{Pulled, pull};
 pub use quota::QuotaAtResume;
-pub use reported::{NamedBlob, named_blobs, reported_fault};
+pub use reported::{NamedBlob, ResultCheck, named_blobs};
 pub use reuse::EarlierRun;
 pub use session::{DriveLimits, ReadProblem, Replan, ResumeTerms, Session};
 pub use workspace::apply_changes;

@@ -105,6 +105,7 @@ impl Place {
             spend_max: glovebox_record::spend::SpendBounds::default(),
             labels: BTreeMap::new(),
             earlier: Vec::new(),
+            shared: None,
         };
         let worker = Worker { name: "w".into(), ..Worker::default() };
         let created = Session::create(self.run_dir(), worker, &self.plan, new, |_, _| None, |_, _| Ok(())).await;

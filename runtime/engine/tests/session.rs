@@ -73,6 +73,7 @@ impl Place {
             spend_max: SpendBounds::default(),
             labels: BTreeMap::new(),
             earlier: Vec::new(),
+            shared: None,
         }
     }
 

@@ -59,7 +59,6 @@ pub struct DriveQueue {
 pub struct DriveTurn {
     /// The run.
     pub run: RunId,
-    resumes: bool,
     leased: Leased,
 }
 
@@ -96,7 +95,7 @@ impl DriveQueue {
             }
         };
         match serde_json::from_slice(&leased.payload) {
-            Ok(Pointer { run, resumes, .. }) => Some(DriveTurn { run, resumes, leased }),
+            Ok(Pointer { run, .. }) => Some(DriveTurn { run, leased }),
             Err(error) => {
                 tracing::warn!(%error, "a pointer of another form was removed from the queue");
                 let _again = self.jetstream.done(&leased).await;
@@ -183,16 +182,15 @@ impl Drivers {
         let mut session = session.without_workspace();
         let pipeline = &executor.plan.pipeline;
         let is_paused = session.state().paused;
-        if session.verdict().is_some() && !turn.resumes {
+        let mut mail = session.take_mail();
+        let resumes = mail.as_ref().is_some_and(|mail| mail.resumes(session.state().seq));
+        if session.verdict().is_some() && !resumes {
             return Ok(TurnEnd::Done);
         }
-        let mut mail = session.take_mail();
-        if turn.resumes
-            && let Some(mail) = &mut mail
-        {
+        if resumes && let Some(mail) = &mut mail {
             mail.forget_requests().await;
         }
-        let begun = match turn.resumes || is_paused {
+        let begun = match resumes || is_paused {
             true => session.resume(pipeline, ResumeTerms::default(), None, &mut ()).await,
             false => session.take_over(pipeline, &mut ()).await,
         };

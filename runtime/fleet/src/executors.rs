@@ -6,29 +6,26 @@
 
 use crate::blobs::ObjectBlobs;
 use crate::consumer::LEASE;
+use crate::eligibility::{self, Eligibility};
 use crate::fleet::Fleet;
 use crate::jetstream::{JetStream, Publish};
 use crate::result::ExpectedResult;
-use crate::roster::Place;
-use crate::statement::{Admission, Role};
+use crate::statement::Admission;
 use crate::wire::{Answer, Ask, Order, PROTOCOL, Pointer, Question};
 use futures_util::StreamExt as _;
 use glovebox_engine::assignment::{Assignment, AttemptResult};
 use glovebox_engine::driver::{Executors, Fault, MadeAttempt, Seat};
-use glovebox_engine::run::ClaimedTask;
+use glovebox_engine::run::{ClaimedTask, ResultCheck};
 use glovebox_host::budget::{Budget, Till as _};
 use glovebox_host::llm::Steering;
 use glovebox_jail::pulse::Pulse;
 use glovebox_journal::event::{Attempt, AttemptId, Digest, Ending, MachineId, NodeId, RunId, StageFinished, Task};
-use glovebox_journal::ports::{Delivery, PortError};
-use glovebox_plan::plan::{Plan, PlannedPlacement};
+use glovebox_journal::ports::Delivery;
 use glovebox_plan::prepare::executor::Executor;
-use glovebox_record::placement::MachineFacts;
 use glovebox_record::spend::Spend;
 use glovebox_record::{Failure, FailureClass, FailureCode, Outcome};
-use glovebox_signing::envelope::PayloadType;
-use glovebox_workspace::protect::Protected;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::mem::take;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -47,8 +44,6 @@ const LOSSES_MAX: u32 = 5;
 const EARLY_MAX: usize = 64;
 /// Maximum length of the reason of a machine, which the people who follow the run are told.
 const REASON_CHARS_MAX: usize = 1000;
-/// The roles of which a machine needs one to make attempts.
-const MAKERS: &[Role] = &[Role::Build, Role::Verify];
 /// Time between two looks at a machine that may be silent.
 const LOOK: Duration = Duration::from_secs(1);
 
@@ -59,8 +54,7 @@ pub struct FleetExecutors {
     blobs: ObjectBlobs,
     run: RunId,
     fleet: Fleet,
-    plan: Arc<Plan>,
-    protected: Protected,
+    check: ResultCheck,
     answering: AbortHandle,
 }
 
@@ -73,12 +67,8 @@ impl Drop for FleetExecutors {
 /// The tasks for which machines are wanted, and the attempts in progress.
 struct Desk {
     plan: Digest,
-    /// What the stages of the plan need of their machines.
-    placement: PlannedPlacement,
-    /// All stages of the plan.
-    stages: BTreeSet<NodeId>,
-    /// The stages that judge the work of others.
-    judges: BTreeSet<NodeId>,
+    /// Which machines may make which stages.
+    eligibility: Eligibility,
     /// The budget of the run.
     budget: Budget,
     /// When this driver began to answer.
@@ -118,10 +108,47 @@ struct Running {
     heard: Instant,
     /// The machine that waits for the next attempt, because the result is in the stream.
     made: Option<Caller>,
+    /// True if the result is in the stream.
+    is_made: bool,
     /// True if the machine gave the attempt back.
     is_given_back: bool,
     /// The amount that the attempt has paid or reserved, and its node.
     held: Option<(NodeId, Spend)>,
+}
+
+impl Tasks {
+    /// Gives a task to a machine, or has the machine wait for the driver's decision.
+    fn claim(&mut self, task: Task, Caller { machine, answers }: Caller, can_make: Option<Arc<BTreeSet<NodeId>>>) {
+        match self.running.values().find(|running| running.task == task) {
+            Some(running) if running.machine == machine => {
+                answers.send(&Answer::Order(running.order.clone()));
+            }
+            Some(_) => answers.send(&Answer::NotNeeded),
+            None => match self.wanted.remove(&task) {
+                // The driver may have given up the request meanwhile: then the caller is dropped, and told so.
+                Some(wanted) => drop(wanted.send((Caller { machine, answers }, can_make))),
+                None => {
+                    if self.early.len() >= EARLY_MAX {
+                        self.early.clear();
+                    }
+                    let answers = answers.or(Answer::Later);
+                    self.early.insert(task, (Caller { machine, answers }, can_make));
+                }
+            },
+        }
+    }
+
+    /// Notes that a machine does not make an attempt. Returns false if the machine does not have it.
+    fn give_back(&mut self, attempt: &AttemptId, machine: &MachineId, reason: &str) -> bool {
+        let running = self.running.get_mut(attempt);
+        let Some(running) = running.filter(|running| running.machine == *machine) else { return false };
+        let reason: String = reason.chars().take(REASON_CHARS_MAX).collect();
+        tracing::warn!(%attempt, %machine, reason, "a machine gave an attempt back");
+        running.is_given_back = true;
+        let task = running.task.clone();
+        self.lacking.insert(task, format!("`{machine}` gave it back: {reason}"));
+        true
+    }
 }
 
 /// A machine that waits for an answer.
@@ -182,29 +209,26 @@ impl FleetExecutors {
         executor: &Executor,
         budget: Budget,
     ) -> Result<Self, Fault> {
-        let (plan, protected) = (&executor.plan, executor.protected.clone());
+        let plan = &executor.plan;
         let jetstream = fleet.jetstream.clone();
         let mut questions = fleet.client.subscribe(jetstream.name.questions(&run)).await?;
         let (tasks, changed) = (Mutex::default(), Notify::new());
-        let (placement, stages) = (plan.placement.clone(), plan.bindings.keys().cloned().collect());
-        let judges = plan.bindings.iter().filter(|(_, binding)| binding.is_verifier());
-        let judges = judges.map(|(stage, _)| stage.clone()).collect();
-        let since = Instant::now();
-        let desk = Desk { plan: plan.digest(), placement, stages, judges, budget, since, tasks, changed };
+        let (eligibility, since) = (Eligibility::new(plan), Instant::now());
+        let desk = Desk { plan: plan.digest(), eligibility, budget, since, tasks, changed };
         let desk = Arc::new(desk);
         let (asked, answering, about) = (fleet.clone(), Arc::clone(&desk), run.clone());
         let answering = tokio::spawn(async move {
             while let Some(message) = questions.next().await {
                 let (subject, otherwise) = (message.reply, Answer::NotNeeded);
                 let answers = Answers { client: asked.client.clone(), subject, otherwise };
-                match question(&asked, &about, &message.payload).await {
+                match eligibility::question(&asked, &about, &message.payload).await {
                     Ok((question, admission)) => answering.answer(question, &admission, answers),
                     Err(reason) => answers.send(&Answer::Refused { reason }),
                 }
             }
         });
-        let (fleet, plan, answering) = (fleet.clone(), Arc::clone(plan), answering.abort_handle());
-        Ok(Self { desk, fleet, jetstream, blobs, run, plan, protected, answering })
+        let (fleet, check, answering) = (fleet.clone(), ResultCheck::new(executor), answering.abort_handle());
+        Ok(Self { desk, fleet, jetstream, blobs, run, check, answering })
     }
 
     /// Points to a task again.
@@ -219,9 +243,9 @@ impl FleetExecutors {
 
     /// Reads the result of an attempt that a machine was given. `None` if no stored one counts.
     async fn result(&self, assignment: &Assignment, machine: &MachineId) -> Result<Option<AttemptResult>, Fault> {
-        let role = self.desk.role(&assignment.stage());
-        let Self { fleet, blobs, run, plan, protected, .. } = self;
-        ExpectedResult { fleet, blobs, run, plan, protected, assignment, machine, role }.find().await
+        let role = self.desk.eligibility.role(&assignment.stage());
+        let Self { fleet, blobs, run, check, .. } = self;
+        ExpectedResult { fleet, blobs, run, check, assignment, machine, role }.find().await
     }
 
     /// Notes that the machine of an attempt was lost. Returns the result of the attempt if that happened too often.
@@ -265,17 +289,17 @@ impl FleetExecutors {
         let _running = RunningGuard { desk: &self.desk, id };
         loop {
             let changed = self.desk.changed.notified();
-            let (made, is_silent) = {
+            let (made, is_made, is_silent) = {
                 let mut tasks = self.desk.lock();
                 match tasks.running.get_mut(id) {
                     Some(running) => {
                         let made = running.made.take().map(|caller| (caller, running.stages.clone()));
-                        (made, running.is_given_back || running.heard.elapsed() > LEASE)
+                        (made, take(&mut running.is_made), running.is_given_back || running.heard.elapsed() > LEASE)
                     }
-                    None => (None, true),
+                    None => (None, false, true),
                 }
             };
-            if made.is_some() || is_silent {
+            if is_made || is_silent {
                 let seat = made.map(|(caller, stages)| {
                     let (after, desk) = (Some(id.clone()), Arc::clone(&self.desk));
                     FleetSeat { caller, after, stages, desk }
@@ -293,22 +317,6 @@ impl FleetExecutors {
     }
 }
 
-/// Opens a question about a run: that of a machine which may make attempts, in its own name.
-async fn question(fleet: &Fleet, run: &RunId, message: &[u8]) -> Result<(Question, Admission), String> {
-    let signed = fleet.open(PayloadType::FLEET_QUESTION, message, Place::now(), MAKERS, 0).await;
-    let signed = signed.map_err(|error| match error {
-        PortError::Foreign { .. } => "the machine is not admitted to make attempts".to_owned(),
-        error => error.to_string(),
-    })?;
-    let question: Question =
-        serde_json::from_slice(&signed.payload).map_err(|error| format!("a question of another form: {error}"))?;
-    let is_own = fleet.id().is_ok_and(|id| id == question.fleet) && question.run == *run;
-    match is_own && question.machine.as_str() == signed.admission.name.as_str() {
-        true => Ok((question, signed.admission)),
-        false => Err("the question is one about another run, or in the name of another machine".to_owned()),
-    }
-}
-
 /// Forgets an attempt when nobody waits for it any more.
 struct RunningGuard<'a> {
     desk: &'a Desk,
@@ -319,11 +327,6 @@ impl Drop for RunningGuard<'_> {
     fn drop(&mut self) {
         self.desk.lock().running.remove(self.id);
     }
-}
-
-/// Returns what counts of what a machine says of itself: it has only labels of its admission.
-fn admitted(facts: MachineFacts, admission: &Admission) -> MachineFacts {
-    MachineFacts { labels: facts.labels.intersection(&admission.labels).cloned().collect(), ..facts }
 }
 
 impl Desk {
@@ -342,34 +345,20 @@ impl Desk {
         let mut tasks = self.lock();
         match ask {
             Ask::Claim { task, facts, .. } => {
-                let facts = admitted(facts, admission);
-                let lacks = self.lacking(&task.stage(), &facts, admission);
-                if !lacks.is_empty() {
-                    let reason = format!("`{}` needs {}", task.node, lacks.join(", "));
-                    // A machine can ask for tasks that do not exist.
-                    if tasks.wanted.contains_key(&task) {
-                        tasks.lacking.insert(task, format!("`{machine}` lacks {}", lacks.join(", ")));
+                let lacks = self.eligibility.lacking(&task.stage(), &facts, admission);
+                match lacks.is_empty() {
+                    true => {
+                        let can_make = self.eligibility.can_make(&facts, admission);
+                        tasks.claim(task, Caller { machine, answers }, can_make);
                     }
-                    return answers.send(&Answer::Refused { reason });
-                }
-                let can_make = self.can_make(&facts, admission);
-                let known = tasks.running.values().find(|running| running.task == task);
-                match known {
-                    Some(running) if running.machine == machine => {
-                        answers.send(&Answer::Order(running.order.clone()));
-                    }
-                    Some(_) => answers.send(&Answer::NotNeeded),
-                    None => match tasks.wanted.remove(&task) {
-                        // The driver may have given up the request meanwhile: then the caller is dropped, and told so.
-                        Some(wanted) => drop(wanted.send((Caller { machine, answers }, can_make))),
-                        None => {
-                            if tasks.early.len() >= EARLY_MAX {
-                                tasks.early.clear();
-                            }
-                            let answers = answers.or(Answer::Later);
-                            tasks.early.insert(task, (Caller { machine, answers }, can_make));
+                    false => {
+                        let reason = format!("`{}` needs {}", task.node, lacks.join(", "));
+                        // A machine can ask for tasks that do not exist.
+                        if tasks.wanted.contains_key(&task) {
+                            tasks.lacking.insert(task, format!("`{machine}` lacks {}", lacks.join(", ")));
                         }
-                    },
+                        answers.send(&Answer::Refused { reason });
+                    }
                 }
             }
             Ask::Beat { attempt, counts, waits_for, steered } => match tasks.running.get_mut(&attempt) {
@@ -396,30 +385,22 @@ impl Desk {
                 });
             }
             Ask::GiveBack { attempt, reason } => {
-                let running = tasks.running.get_mut(&attempt);
-                let running = running.filter(|running| running.machine == machine);
-                if let Some(running) = running {
-                    let reason: String = reason.chars().take(REASON_CHARS_MAX).collect();
-                    tracing::warn!(%attempt, %machine, reason, "a machine gave an attempt back");
-                    running.is_given_back = true;
-                    let task = running.task.clone();
-                    tasks.lacking.insert(task, format!("`{machine}` gave it back: {reason}"));
+                if tasks.give_back(&attempt, &machine, &reason) {
                     drop(tasks);
                     self.changed.notify_waiters();
                 }
                 answers.send(&Answer::NotNeeded);
             }
-            Ask::Made { attempt } => {
+            Ask::Made { attempt, goes_on } => {
                 let next = tasks.next.get(&attempt).and_then(|next| tasks.running.get(next));
-                // The answer may be the next claim, which is made for the machine of this attempt.
                 if let Some(next) = next.filter(|next| next.machine == machine) {
-                    let order = Answer::Order(next.order.clone());
-                    return answers.send(&order);
+                    return answers.send(&Answer::Order(next.order.clone()));
                 }
-                match tasks.running.get_mut(&attempt) {
-                    Some(running) if running.machine != machine => answers.send(&Answer::Overtaken),
+                match tasks.running.get_mut(&attempt).filter(|running| running.machine == machine) {
                     Some(running) => {
-                        running.made = Some(Caller { machine, answers });
+                        running.is_made = true;
+                        // A machine that does not go on is told so by the caller that is dropped.
+                        running.made = goes_on.then_some(Caller { machine, answers });
                         running.heard = Instant::now();
                         drop(tasks);
                         self.changed.notify_waiters();
@@ -452,32 +433,6 @@ impl Desk {
         }
     }
 
-    /// Returns the role that a machine needs for a stage.
-    fn role(&self, stage: &NodeId) -> Role {
-        if self.judges.contains(stage) { Role::Verify } else { Role::Build }
-    }
-
-    /// Returns what a machine lacks for a stage.
-    fn lacking(&self, stage: &NodeId, facts: &MachineFacts, admission: &Admission) -> Vec<String> {
-        let need = self.placement.need(stage);
-        let needs = need.into_iter().flat_map(|need| facts.lacking(need)).map(|lack| lack.to_string());
-        let role = self.role(stage);
-        let role = (!admission.has_any(&[role])).then(|| format!("an admission to `{role}`"));
-        let tier = admission.tier.filter(|least| facts.tier < Some(*least));
-        let tier = tier.map(|least| format!("the tier `{least}` of its admission"));
-        needs.chain(role).chain(tier).collect()
-    }
-
-    /// Returns the stages that a machine can make. `None` for all.
-    fn can_make(&self, facts: &MachineFacts, admission: &Admission) -> Option<Arc<BTreeSet<NodeId>>> {
-        let has_all = |stage: &&NodeId| self.lacking(stage, facts, admission).is_empty();
-        let is_admitted_to_all = MAKERS.iter().all(|role| admission.may.contains(role)) && admission.tier.is_none();
-        if self.placement.needs.is_empty() && is_admitted_to_all {
-            return None;
-        }
-        Some(Arc::new(self.stages.iter().filter(has_all).cloned().collect()))
-    }
-
     /// Returns the answer about an attempt that is not known. A driver that has just taken the run over may still adopt it.
     fn unknown(&self) -> Answer {
         if self.since.elapsed() < LEASE { Answer::Later } else { Answer::Overtaken }
@@ -498,6 +453,7 @@ impl Desk {
             pulse: assignment.pulse.clone(),
             heard: Instant::now(),
             made: None,
+            is_made: false,
             is_given_back: false,
             held: None,
         };

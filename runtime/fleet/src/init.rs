@@ -6,9 +6,13 @@
 
 use crate::fleet::{Fleet, FleetError};
 use crate::jetstream::{JetStream, RequestError};
+use crate::repetition::patiently;
 use crate::s3;
+use glovebox_journal::event::RunId;
 use jiff::Timestamp;
+use serde::de::IgnoredAny;
 use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
 
 /// The first version of the server that has atomic batches.
 const VERSION_MIN: (u64, u64) = (2, 12);
@@ -111,7 +115,42 @@ pub(crate) struct VarzConfig {
     sync_interval: Option<u64>,
 }
 
+/// The part of the information about a stream that lists subjects.
+#[derive(Deserialize)]
+struct StreamSubjects {
+    state: SubjectsState,
+    /// Number of subjects that match.
+    #[serde(default)]
+    total: usize,
+}
+
+#[derive(Deserialize)]
+struct SubjectsState {
+    #[serde(default)]
+    subjects: BTreeMap<String, IgnoredAny>,
+}
+
 impl Fleet {
+    /// Returns the ids of all runs. A run whose id is not its own subject is left out: no command gives a run such an id.
+    ///
+    /// # Errors
+    /// There is no stream, or no server answers.
+    pub async fn runs(&self) -> Result<Vec<RunId>, FleetError> {
+        let name = &self.jetstream.name;
+        let (request, mut runs) = (format!("STREAM.INFO.{}", name.stream()), Vec::new());
+        loop {
+            let body = serde_json::json!({ "subjects_filter": name.runs(), "offset": runs.len() });
+            let page = patiently(self.patience, || self.jetstream.call::<StreamSubjects>(&request, &body)).await;
+            let StreamSubjects { state, total } = page.map_err(|error| self.failed(error))?;
+            let count = state.subjects.len();
+            runs.extend(state.subjects.into_keys());
+            if count == 0 || runs.len() >= total {
+                break;
+            }
+        }
+        Ok(runs.iter().filter_map(|subject| name.run_of(subject)).collect())
+    }
+
     /// Creates the streams of the fleet: that of journals and that of messages to runs. One that exists is checked and not
     /// changed.
     ///

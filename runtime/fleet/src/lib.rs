@@ -17,6 +17,7 @@
 pub mod blobs;
 mod consumer;
 pub mod drive;
+mod eligibility;
 pub mod examine;
 pub mod executors;
 pub mod fleet;

@@ -118,7 +118,7 @@ impl Machine {
     /// Handles one pointer to a task.
     async fn pointed(&self, leased: &Leased, prepare: &impl Prepare) {
         let pointer: Option<Pointer> = serde_json::from_slice(&leased.payload).ok();
-        let Some((run, seq, task)) = pointer.and_then(|Pointer { run, seq, task, .. }| Some((run, seq, task?))) else {
+        let Some((run, seq, task)) = pointer.and_then(|Pointer { run, seq, task }| Some((run, seq, task?))) else {
             tracing::warn!("a pointer of another form was removed from the queue");
             return self.settle(self.jetstream.done(leased).await);
         };
@@ -289,7 +289,8 @@ impl Machine {
     /// Tells the driver that a result is in the stream. Returns the next attempt for this machine, if it goes on.
     async fn told(&self, run: &RunId, attempt: &AttemptId) -> Option<Order> {
         for _ in 0..TOLD_MAX {
-            match self.ask(run, Ask::Made { attempt: attempt.clone() }, CLAIM_WAIT).await {
+            let goes_on = !self.is_draining.load(Ordering::Relaxed);
+            match self.ask(run, Ask::Made { attempt: attempt.clone(), goes_on }, CLAIM_WAIT).await {
                 Some(Answer::Order(order)) => return Some(order),
                 None | Some(Answer::Later) => sleep(BEAT).await,
                 Some(_) => return None,

@@ -1,28 +1,68 @@
 //! The messages of people to a run, on JetStream.
 //!
-//! A message stays in the stream until a driver has recorded it or has found that it has no effect. The first answer to a
+//! Each message is signed by its sender, who must be admitted to begin or to drive runs. A message stays in the stream until a
+//! driver has recorded it or has found that it has no effect; one that is not signed so is removed. The first answer to a
 //! question is stored, a later one is refused. Whoever sends a message also points to the run, because a run that waits has no
 //! driver.
 
 use crate::fleet::Fleet;
 use crate::jetstream::{JetStream, Message as Stored, Publish, RequestError};
+use crate::roster::Place;
+use crate::statement::Role;
 use crate::wire::Pointer;
 use futures_util::StreamExt as _;
 use glovebox_engine::driver::Fault;
 use glovebox_engine::inbox::{Mail, Message, file_name};
 use glovebox_journal::event::RunId;
+use glovebox_journal::ports::PortError;
+use glovebox_signing::envelope::PayloadType;
+use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::time::Duration;
 use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
 use tokio::task::AbortHandle;
 
+/// Who may send messages to runs.
+const SENDERS: &[Role] = &[Role::Submit, Role::Drive];
+/// The name of the request to continue a run that failed or was paused.
+const RESUME_FILE: &str = "resume.json";
 /// Time between two looks for messages whose notice was lost.
 const LOOK: Duration = Duration::from_secs(5);
 /// Maximum number of messages that are read at a time.
 const MESSAGES_MAX: usize = 1000;
 
+/// What a sender signs.
+#[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Letter {
+    /// The id of the fleet.
+    fleet: String,
+    run: RunId,
+    content: Content,
+}
+
+/// The content of a letter.
+#[derive(Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+enum Content {
+    /// A message for the driver.
+    Message(Message),
+    /// Continue the run, whose last record has this number. A letter that is stored again later names an earlier one.
+    Resume(u64),
+}
+
+/// The letters to a run.
+#[derive(Default)]
+struct MailList {
+    /// The messages, with their numbers in the stream.
+    messages: Vec<(u64, Message)>,
+    /// The last record that the sender of a request to continue knew.
+    resumes_after: Option<u64>,
+}
+
 /// The messages to a run, on the stream of a fleet.
 pub struct NatsMail {
+    fleet: Fleet,
     jetstream: JetStream,
     run: RunId,
     found: UnboundedReceiver<Vec<(u64, Message)>>,
@@ -30,6 +70,8 @@ pub struct NatsMail {
     /// The messages that are not ended, by name, with their numbers in the stream.
     open: BTreeMap<String, (u64, Message)>,
     arrived: Option<Vec<(u64, Message)>>,
+    /// The last record that the sender of a request to continue knew. `None` if nobody asks to continue the run.
+    resumes_after: Option<u64>,
 }
 
 impl Drop for NatsMail {
@@ -48,33 +90,39 @@ impl NatsMail {
         let jetstream = fleet.jetstream.mail();
         let subjects = jetstream.name.mails(run);
         let mut notices = fleet.client.subscribe(subjects.clone()).await?;
-        let first = read(&jetstream, &subjects).await?;
+        let MailList { messages: first, resumes_after } = read(fleet, run).await?;
         let (sender, found) = unbounded_channel();
         let _open = sender.send(first);
-        let reader = jetstream.clone();
+        let (reader, of) = (fleet.clone(), run.clone());
         let looking = tokio::spawn(async move {
             loop {
                 let _notice = tokio::time::timeout(LOOK, notices.next()).await;
-                let Ok(messages) = read(&reader, &subjects).await else { continue };
+                let Ok(MailList { messages, .. }) = read(&reader, &of).await else { continue };
                 if sender.send(messages).is_err() {
                     return;
                 }
             }
         });
-        let (open, arrived, run) = (BTreeMap::new(), None, run.clone());
-        Ok(Self { jetstream, run, found, looking: looking.abort_handle(), open, arrived })
+        let (open, arrived, run, looking) = (BTreeMap::new(), None, run.clone(), looking.abort_handle());
+        Ok(Self { fleet: fleet.clone(), jetstream, run, found, looking, open, arrived, resumes_after })
     }
 
-    /// Removes requests to pause and to cancel an earlier driver. Answers are kept.
+    /// Returns true if a person asks to continue the run, whose last record has this number.
+    pub fn resumes(&self, last: u64) -> bool {
+        self.resumes_after == Some(last)
+    }
+
+    /// Removes the request to continue the run, and requests to stop an earlier driver. Answers are kept.
     pub async fn forget_requests(&mut self) {
         let by = String::new;
-        for name in [Message::Stop { by: by() }, Message::Pause { by: by() }, Message::Cancel { by: by() }] {
-            let subject = self.jetstream.name.mail(&self.run, &file_name(&name));
+        let requests = [Message::Stop { by: by() }, Message::Pause { by: by() }, Message::Cancel { by: by() }];
+        for name in requests.iter().map(file_name).chain([RESUME_FILE.to_owned()]) {
+            let subject = self.jetstream.name.mail(&self.run, &name);
             if let Ok(Some(Stored { seq, .. })) = self.jetstream.last(&subject).await {
                 let _again = self.jetstream.delete(seq).await;
             }
         }
-        if let Ok(messages) = read(&self.jetstream, &self.jetstream.name.mails(&self.run)).await {
+        if let Ok(MailList { messages, .. }) = read(&self.fleet, &self.run).await {
             while self.found.try_recv().is_ok() {}
             self.arrived = Some(messages);
         }
@@ -115,16 +163,39 @@ impl Mail for NatsMail {
     }
 }
 
-/// Reads all messages to a run. Those of another form are left out.
-async fn read(jetstream: &JetStream, subjects: &str) -> Result<Vec<(u64, Message)>, RequestError> {
-    let (mut messages, mut from) = (Vec::new(), 1);
-    while messages.len() < MESSAGES_MAX
-        && let Some(Stored { seq, payload, .. }) = jetstream.next(subjects, from).await?
+/// Reads all letters to a run. Those that nobody signed who may are removed, so that they keep no other one away.
+async fn read(fleet: &Fleet, run: &RunId) -> Result<MailList, RequestError> {
+    let jetstream = fleet.jetstream.mail();
+    let subjects = jetstream.name.mails(run);
+    let (mut letters, mut from) = (MailList::default(), 1);
+    while letters.messages.len() < MESSAGES_MAX
+        && let Some(Stored { seq, payload, .. }) = jetstream.next(&subjects, from).await?
     {
-        messages.extend(serde_json::from_slice(&payload).ok().map(|message| (seq, message)));
         from = seq + 1;
+        match letter(fleet, run, &payload).await {
+            Ok(Content::Message(message)) => letters.messages.push((seq, message)),
+            Ok(Content::Resume(last)) => letters.resumes_after = letters.resumes_after.max(Some(last)),
+            // The servers may be away; the letter is read again.
+            Err(PortError::Unavailable(_) | PortError::Ambiguous(_)) => {}
+            Err(error) => {
+                tracing::warn!(%run, %error, "a message to the run was removed");
+                let _again = jetstream.delete(seq).await;
+            }
+        }
     }
-    Ok(messages)
+    Ok(letters)
+}
+
+/// Opens a letter to a run.
+async fn letter(fleet: &Fleet, run: &RunId, payload: &[u8]) -> Result<Content, PortError> {
+    let corrupt = |found: String| PortError::Corrupt { what: "a message".to_owned(), found };
+    let signed = fleet.open(PayloadType::FLEET_MESSAGE, payload, Place::now(), SENDERS, 0).await?;
+    let Letter { fleet: of_fleet, run: of, content } =
+        serde_json::from_slice(&signed.payload).map_err(|error| corrupt(error.to_string()))?;
+    match of_fleet == fleet.id()? && of == *run {
+        true => Ok(content),
+        false => Err(corrupt(format!("it is one to run `{of}`, or of another fleet"))),
+    }
 }
 
 /// The result of sending a message.
@@ -143,28 +214,34 @@ impl Fleet {
     ///
     /// No server answers, or the stream does not exist.
     pub async fn send(&self, run: &RunId, message: &Message) -> Result<Sent, RequestErrorText> {
-        let payload = serde_json::to_vec(message).map_err(|error| RequestErrorText(error.to_string()))?;
-        let subject = self.jetstream.name.mail(run, &file_name(message));
-        let stored = self.jetstream.mail().append(&[Publish { subject, payload: payload.into() }], Some(0), "").await;
-        let sent = match stored {
-            Ok(_) => Sent::Stored,
-            Err(RequestError::WrongHead) => Sent::Earlier,
-            Err(error) => return Err(RequestErrorText(error.to_string())),
-        };
-        self.point(run, false).await?;
-        Ok(sent)
+        self.post(run, &file_name(message), Content::Message(message.clone())).await
     }
 
-    /// Has a run driven. With `resumes`, a run that failed or was paused is continued.
+    /// Asks to continue a run that failed or was paused, whose last record has the number `last`.
     ///
     /// # Errors
     ///
     /// As [`Fleet::send`].
-    pub async fn point(&self, run: &RunId, resumes: bool) -> Result<(), RequestErrorText> {
-        let pointer = Pointer { resumes, ..Pointer::new(run, 1, None) };
-        let message = Publish { subject: self.jetstream.name.drive(run), payload: pointer.payload() };
-        let pointed = self.jetstream.append(&[message], None, "").await;
-        pointed.map(drop).map_err(|error| RequestErrorText(error.to_string()))
+    pub async fn resume(&self, run: &RunId, last: u64) -> Result<Sent, RequestErrorText> {
+        self.post(run, RESUME_FILE, Content::Resume(last)).await
+    }
+
+    async fn post(&self, run: &RunId, name: &str, content: Content) -> Result<Sent, RequestErrorText> {
+        let failed = |error: &dyn std::error::Error| RequestErrorText(error.to_string());
+        let fleet = self.id().map_err(|error| failed(&error))?.to_owned();
+        let letter = Letter { fleet, run: run.clone(), content };
+        let letter = serde_json::to_vec(&letter).map_err(|error| failed(&error))?;
+        let payload = self.sign(PayloadType::FLEET_MESSAGE, &letter).map_err(|error| failed(&error))?.into();
+        let letter = [Publish { subject: self.jetstream.name.mail(run, name), payload }];
+        let sent = match self.jetstream.mail().append(&letter, Some(0), "").await {
+            Ok(_) => Sent::Stored,
+            Err(RequestError::WrongHead) => Sent::Earlier,
+            Err(error) => return Err(failed(&error)),
+        };
+        let pointer = Pointer::new(run, 1, None);
+        let pointer = [Publish { subject: self.jetstream.name.drive(run), payload: pointer.payload() }];
+        self.jetstream.append(&pointer, None, "").await.map_err(|error| failed(&error))?;
+        Ok(sent)
     }
 }
 

@@ -13,12 +13,10 @@ use crate::statement::Role;
 use crate::wire::{Made, MadeMessage, PROTOCOL};
 use glovebox_engine::assignment::{Assignment, AttemptResult};
 use glovebox_engine::driver::Fault;
-use glovebox_engine::run::{named_blobs, reported_fault};
+use glovebox_engine::run::{ResultCheck, named_blobs};
 use glovebox_journal::event::{Digest, MachineId, RunId};
 use glovebox_journal::ports::{BlobStore as _, PortError};
-use glovebox_plan::plan::Plan;
 use glovebox_signing::envelope::PayloadType;
-use glovebox_workspace::protect::Protected;
 
 /// Maximum size in bytes of a result. The frame with it must still have room for what follows from it.
 pub(crate) const RESULT_BYTES_MAX: u64 = 128 * 1024 * 1024;
@@ -30,8 +28,7 @@ pub(crate) struct ExpectedResult<'a> {
     pub(crate) fleet: &'a Fleet,
     pub(crate) blobs: &'a ObjectBlobs,
     pub(crate) run: &'a RunId,
-    pub(crate) plan: &'a Plan,
-    pub(crate) protected: &'a Protected,
+    pub(crate) check: &'a ResultCheck,
     pub(crate) assignment: &'a Assignment,
     /// The machine for which the attempt was claimed.
     pub(crate) machine: &'a MachineId,
@@ -98,7 +95,7 @@ impl ExpectedResult<'_> {
         }
         finished.machine = Some(machine);
         let result = AttemptResult { ingested, finished };
-        if let Some(fault) = reported_fault(self.plan, self.protected, self.assignment, &result) {
+        if let Some(fault) = self.check.fault(self.assignment, &result) {
             return Err(Problem::Dropped(fault));
         }
         self.require_blobs(&result).await?;

@@ -72,6 +72,17 @@ impl FleetName {
         format!("{}.r.{}", self.0, token(run.as_str()))
     }
 
+    /// Returns the pattern of the subjects of all journals.
+    pub(crate) fn runs(&self) -> String {
+        format!("{}.r.*", self.0)
+    }
+
+    /// Returns the run whose journal has a subject. `None` for a subject with a digest instead of the id.
+    pub(crate) fn run_of(&self, subject: &str) -> Option<RunId> {
+        let token = subject.strip_prefix(&self.0)?.strip_prefix(".r.")?;
+        is_plain(token).then(|| RunId::new(token))
+    }
+
     /// Returns the subject of the pointer to a run that must be driven.
     pub(crate) fn drive(&self, run: &RunId) -> String {
         format!("{}.q.drive.{}", self.0, token(run.as_str()))

@@ -25,14 +25,11 @@ pub(crate) struct Pointer {
     /// The task. `None` for a run.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) task: Option<Task>,
-    /// True for a run that failed or was paused, and that a person continues.
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-    pub(crate) resumes: bool,
 }
 
 impl Pointer {
     pub(crate) fn new(run: &RunId, seq: u64, task: Option<Task>) -> Self {
-        Self { run: run.clone(), seq, task, resumes: false }
+        Self { run: run.clone(), seq, task }
     }
 
     /// Returns the content of the message.
@@ -66,8 +63,8 @@ pub(crate) enum Ask {
     Reserve { attempt: AttemptId, node: NodeId, held: Spend, wanted: Spend },
     /// The machine cannot make the attempt, and has done nothing of it.
     GiveBack { attempt: AttemptId, reason: String },
-    /// The result is in the stream. May this machine make the next attempt?
-    Made { attempt: AttemptId },
+    /// The result is in the stream. Is there a next attempt, if this machine goes on?
+    Made { attempt: AttemptId, goes_on: bool },
 }
 
 /// The answer of a driver.

@@ -30,6 +30,8 @@ impl PayloadType {
     pub const FLEET_FRAME: Self = Self("application/vnd.glovebox.fleet-frame.v1+json");
     /// A question of a machine to the driver of a run.
     pub const FLEET_QUESTION: Self = Self("application/vnd.glovebox.fleet-question.v1+json");
+    /// A message of a person to a run.
+    pub const FLEET_MESSAGE: Self = Self("application/vnd.glovebox.fleet-message.v1+json");
     /// The result of an attempt.
     pub const FLEET_RESULT: Self = Self("application/vnd.glovebox.fleet-result.v1+json");
 

@@ -23,6 +23,9 @@ pub struct ListArguments {
     pub watch: bool,
     #[command(flatten)]
     pub runs: RunsArguments,
+    #[cfg(feature = "fleet")]
+    #[command(flatten)]
+    pub fleet: super::FleetArguments,
     /// Print one JSON document
     #[arg(long)]
     pub json: bool,

@@ -1,7 +1,8 @@
 //! The arguments of `glovebox work` and `glovebox pull`.
 
-use super::{FleetArguments, LabelArguments, RunsArguments};
+use super::{FleetArguments, LabelArguments, RunsArguments, machine};
 use clap::Args;
+use glovebox_record::Tier;
 use std::path::PathBuf;
 
 /// `glovebox work`.
@@ -14,6 +15,9 @@ pub struct WorkArguments {
     pub seats: Option<u16>,
     #[command(flatten)]
     pub labels: LabelArguments,
+    /// Confine commands in this tier of the sandbox instead of the best one: full, bwrap or landlock
+    #[arg(long, value_name = "T", value_parser = machine::tier)]
+    pub tier: Option<Tier>,
     /// Drive no runs: only make stages
     #[arg(long)]
     pub no_drive: bool,
@@ -21,7 +25,7 @@ pub struct WorkArguments {
     #[arg(long, conflicts_with_all = ["no_drive", "seats"])]
     pub no_execute: bool,
     /// Allow stages to use what is this machine's, in the words of the refusal, such as
-    /// `env OPENAI_API_KEY to https://api.openai.com:443` or `folder /srv/data to fleet`
+    /// `env OPENAI_API_KEY to https://api.openai.com` or `folder /srv/data to fleet`
     #[arg(long, value_name = "SOURCE to SINK")]
     pub allow: Vec<String>,
     /// Folder for the files of runs; default: the folder for caches

@@ -1,8 +1,14 @@
 //! `glovebox fleet`: makes a fleet of machines that run pipelines together, and says which machines belong to it.
 
+pub mod machine;
+pub mod pull;
+mod remote;
+pub mod start;
+
+use super::{logs, show, why};
 use crate::arguments::{
-    FleetAdmitArguments, FleetCommand, FleetExpelArguments, FleetInitArguments, FleetKeyArguments, FleetListArguments,
-    FleetPermissionsArguments,
+    Command, Deferred, FleetAdmitArguments, FleetCommand, FleetExpelArguments, FleetInitArguments, FleetKeyArguments,
+    FleetListArguments, FleetPermissionsArguments,
 };
 use crate::drive::block_on;
 use crate::exit::{CommandResult, Exit, Stop};
@@ -108,6 +114,31 @@ impl ListedMachine {
         let name = self.name.as_ref().map_or("-", Word::as_str);
         format!("{name}: {}\n  {}\n", parts.join("; "), self.key)
     }
+}
+
+/// Executes a command that names a fleet. Returns any other command.
+pub fn dispatch(command: Command) -> Result<CommandResult, Box<Command>> {
+    Ok(match command {
+        Command::Resume(Deferred(arguments)) if arguments.fleet.is_named() => remote::resume(&arguments),
+        Command::Cancel(Deferred(arguments)) if arguments.fleet.is_named() => remote::cancel(&arguments),
+        Command::Pause(Deferred(arguments)) if arguments.fleet.is_named() => remote::pause(&arguments),
+        Command::Steer(Deferred(arguments)) if arguments.fleet.is_named() => remote::steer(&arguments),
+        Command::Ls(Deferred(arguments)) if arguments.fleet.is_named() => remote::ls(&arguments),
+        Command::Answer(Deferred(arguments)) if arguments.fleet.is_named() => remote::answer(&arguments),
+        Command::Show(Deferred(mut arguments)) if arguments.fleet.is_named() => {
+            let copied = remote::copy(&arguments.fleet, &arguments.run, &mut arguments.runs);
+            copied.and_then(|_copy| show::show(&arguments))
+        }
+        Command::Why(Deferred(mut arguments)) if arguments.fleet.is_named() => {
+            let copied = remote::copy(&arguments.fleet, &arguments.run, &mut arguments.runs);
+            copied.and_then(|_copy| why::why(&arguments))
+        }
+        Command::Logs(Deferred(mut arguments)) if arguments.fleet.is_named() => {
+            let copied = remote::copy(&arguments.fleet, &arguments.run, &mut arguments.runs);
+            copied.and_then(|_copy| logs::logs(&arguments))
+        }
+        other => return Err(Box::new(other)),
+    })
 }
 
 /// Executes a subcommand.

@@ -35,12 +35,7 @@ pub struct RunList {
 
 /// Prints one line per run.
 pub fn ls(arguments: &ListArguments) -> CommandResult {
-    let wanted = WantedRuns {
-        pipeline: arguments.pipeline.as_deref(),
-        states: &arguments.state,
-        limit: arguments.limit.unwrap_or(usize::MAX),
-        before: None,
-    };
+    let wanted = WantedRuns::of(arguments);
     if arguments.watch {
         return drive::block_on(watch(&wanted, &arguments.runs.runs_dir))?;
     }
@@ -104,6 +99,30 @@ pub struct WantedRuns<'a> {
     pub limit: usize,
     /// Only runs after the run with this id, which are older.
     pub before: Option<&'a str>,
+}
+
+impl<'a> WantedRuns<'a> {
+    /// Returns the choice of a command line.
+    pub fn of(arguments: &'a ListArguments) -> Self {
+        Self {
+            pipeline: arguments.pipeline.as_deref(),
+            states: &arguments.state,
+            limit: arguments.limit.unwrap_or(usize::MAX),
+            before: None,
+        }
+    }
+}
+
+/// Prints rows that do not come from folders of runs.
+#[cfg(feature = "fleet")]
+pub fn print(rows: Vec<ListedRun>, arguments: &ListArguments) -> CommandResult {
+    let wanted = WantedRuns::of(arguments);
+    let runs: Vec<ListedRun> = rows.into_iter().filter(|run| wanted.has(run)).take(wanted.limit).collect();
+    match arguments.json {
+        true => terminal::print_json(&RunList { schema_version: 1, runs })?,
+        false => pager::show(&table(&runs, Paint::stdout())),
+    }
+    Ok(Exit::Ok)
 }
 
 impl WantedRuns<'_> {

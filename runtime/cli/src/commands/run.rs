@@ -70,7 +70,7 @@ pub fn once(arguments: &RunArguments) -> CommandResult {
     }
     #[cfg(feature = "fleet")]
     if !arguments.fleet.nats.is_empty() {
-        return crate::fleet::start::run(host, arguments, &source, project);
+        return super::fleet::start::run(host, arguments, &source, project);
     }
     anticipate_jail(&source, arguments);
     let FinishedRun { folder, run, format, runs_dir, removal } = execute(host, arguments, &source, &project)?;

@@ -4,8 +4,8 @@
 //! drives to other machines, and ends when its stages have ended. A second signal ends it at once.
 
 use crate::arguments::WorkArguments;
+use crate::commands::fleet::machine::{Allowed, MachineSettings, Prepared};
 use crate::exit::{CommandResult, Exit, Stop};
-use crate::fleet::machine::{Allowed, Prepared};
 use crate::fleet_connection::ConnectedFleet;
 use crate::fleet_keys::FleetKey;
 use crate::prepare;
@@ -62,12 +62,12 @@ async fn serve(arguments: &WorkArguments) -> CommandResult {
     let log = Arc::new(fleet.log(blobs.clone()));
     let is_draining = Arc::new(AtomicBool::new(false));
     let stop = |error| crate::fleet_connection::stop(&error);
-    let allowed = Allowed::parse(&arguments.allow)?;
-    let labels = labels(arguments, &admission)?;
-    let facts = capability::facts(labels.clone(), capability::find().tier);
-    let store = store.folder().map(Path::to_owned);
-    let prepared = Prepared::new(dir, Arc::clone(&log), blobs.clone(), id.clone(), labels, allowed, store);
-    let prepared = Rc::new(prepared);
+    let (labels, tier) = (labels(arguments, &admission)?, arguments.tier);
+    let best = capability::find().tier;
+    let facts = capability::facts(labels.clone(), best.map(|best| tier.map_or(best, |tier| tier.min(best))));
+    let private = store.folder().map(Path::to_owned).into_iter().collect();
+    let settings = MachineSettings { labels, tier, allowed: Allowed::parse(&arguments.allow)?, private };
+    let prepared = Rc::new(Prepared::new(dir, Arc::clone(&log), blobs.clone(), id.clone(), settings));
     let mut tasks = JoinSet::new();
     if executes {
         let draining = Arc::clone(&is_draining);

@@ -10,6 +10,7 @@ use crate::runs::journal;
 use crate::user_key;
 use clap::ValueEnum;
 use glovebox_engine::attempt::exchanges::HeldCost;
+use glovebox_journal::event::Record;
 use glovebox_journal::event::time_format;
 use glovebox_journal::sqlite::Provenance;
 use glovebox_record::RunId;
@@ -276,24 +277,56 @@ pub fn forget(runs_dir: &Path) {
     }
 }
 
+impl ListedRun {
+    /// Returns the row of a run whose journal cannot be read.
+    pub fn unread(id: &str, problem: Option<String>) -> Self {
+        Self {
+            id: id.to_owned(),
+            short: short(id).to_owned(),
+            pipeline: String::new(),
+            project: String::new(),
+            forked_from: None,
+            status: RunState::Unreadable,
+            started: None,
+            duration_ms: 0,
+            branches: Vec::new(),
+            bytes: None,
+            spent: SpendTotals::default(),
+            held: None,
+            is_own: false,
+            proof: None,
+            problem,
+        }
+    }
+
+    /// Returns the row of a run with these records, or the first and the last ones. `is_live` is true while it is driven.
+    pub fn from_records(id: &str, records: &[Record], is_live: bool) -> Self {
+        let mut summary = RunSummary::from_records(records);
+        if is_live {
+            summary.is_running(Timestamp::now());
+        }
+        let status = match summary.status {
+            RunStatus::Running => RunState::Running,
+            RunStatus::Unfinished => RunState::Unfinished,
+            RunStatus::Paused => RunState::Paused,
+            RunStatus::Success => RunState::Success,
+            RunStatus::Fail => RunState::Fail,
+        };
+        let begun = records.first().and_then(|first| first.event.run_started());
+        Self {
+            project: begun.map(|begun| begun.workspace.source_dir.clone()).unwrap_or_default(),
+            forked_from: summary.forked_from.map(|from| from.run_id.as_str().to_owned()),
+            status,
+            started: summary.started_at,
+            duration_ms: summary.duration_ms,
+            pipeline: summary.pipeline,
+            ..Self::unread(id, None)
+        }
+    }
+}
+
 fn row(run: &RunFolder, key: Option<&UserKey>) -> ListedRun {
-    let unread = |problem| ListedRun {
-        id: run.id.clone(),
-        short: short(&run.id).to_owned(),
-        pipeline: String::new(),
-        project: String::new(),
-        forked_from: None,
-        status: RunState::Unreadable,
-        started: None,
-        duration_ms: 0,
-        branches: Vec::new(),
-        bytes: None,
-        spent: SpendTotals::default(),
-        held: None,
-        is_own: false,
-        proof: None,
-        problem,
-    };
+    let unread = |problem| ListedRun::unread(&run.id, problem);
     // This is checked before the read: a run that ends during the read is then listed as running, and never as
     // unfinished.
     let is_live = is_live(run);
@@ -301,38 +334,13 @@ fn row(run: &RunFolder, key: Option<&UserKey>) -> ListedRun {
         Ok(read) => read,
         Err(stop) => return ListedRun { bytes: tree::bytes_on_disk(&run.path).ok(), ..unread(Some(stop.message)) },
     };
-    let mut summary = RunSummary::from_records(&ends);
-    if is_live {
-        summary.is_running(Timestamp::now());
-    }
-    let status = match summary.status {
-        RunStatus::Running => RunState::Running,
-        RunStatus::Unfinished => RunState::Unfinished,
-        RunStatus::Paused => RunState::Paused,
-        RunStatus::Success => RunState::Success,
-        RunStatus::Fail => RunState::Fail,
-    };
-    let bytes = if is_live { None } else { tree::bytes_on_disk(&run.path).ok() };
-    let (started, duration_ms) = (summary.started_at, summary.duration_ms);
-    let is_own = provenance == Provenance::Own;
-    let held = if is_live { None } else { run.held() };
-    let begun = ends.first().and_then(|first| first.event.run_started());
-    let project = begun.map(|begun| begun.workspace.source_dir.clone()).unwrap_or_default();
-    let forked_from = summary.forked_from.map(|from| from.run_id.as_str().to_owned());
-    let pipeline = summary.pipeline;
     ListedRun {
-        pipeline,
-        project,
-        forked_from,
-        status,
-        started,
-        duration_ms,
         branches: if is_live { branches_now::read(run) } else { Vec::new() },
-        bytes,
+        bytes: if is_live { None } else { tree::bytes_on_disk(&run.path).ok() },
         spent,
-        held,
-        is_own,
-        ..unread(None)
+        held: if is_live { None } else { run.held() },
+        is_own: provenance == Provenance::Own,
+        ..ListedRun::from_records(&run.id, &ends, is_live)
     }
 }
 

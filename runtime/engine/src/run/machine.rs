@@ -155,7 +155,8 @@ impl<L: RunLog + 'static, B: BlobStore + 'static> UnboundRun<L, B> {
                 tree::remove_all(&folder(left)).map_err(disk)?;
             }
             sweep(&dir);
-            let contents = Contents::new(folder(CONTENTS_DIR)).map_err(disk)?;
+            dir.dir.create_dir_all(CONTENTS_DIR).map_err(disk)?;
+            let contents = Contents::new(folder(CONTENTS_DIR));
             contents.fetch(&base, &packs, &*blobs)?;
             dir.dir.create_dir_all(WORKSPACE_DIR).map_err(disk)?;
             restore_to(&dir, &base, &contents, &*blobs, &Replay::default())?;

@@ -83,10 +83,9 @@ pub(super) struct Contents {
 }
 
 impl Contents {
-    /// Opens a folder of contents, and creates it if it does not exist.
-    pub(super) fn new(folder: PathBuf) -> io::Result<Self> {
-        std::fs::create_dir_all(&folder)?;
-        Ok(Self { folder })
+    /// Uses an existing folder.
+    pub(super) fn new(folder: PathBuf) -> Self {
+        Self { folder }
     }
 
     /// Opens the content with a digest.
@@ -180,7 +179,8 @@ mod tests {
         let base = copy(&project, &workspace, &Include::default()).unwrap();
         let blobs = MemoryBlobs::default();
         let list = store(&workspace, &base, &blobs).unwrap();
-        let contents = Contents::new(folder.path().join("contents")).unwrap();
+        let contents = Contents::new(folder.path().join("contents"));
+        std::fs::create_dir(folder.path().join("contents")).unwrap();
         contents.fetch(&base, &list, &blobs).unwrap();
         for (path, fact) in &base.files {
             let mut bytes = Vec::new();
@@ -192,7 +192,8 @@ mod tests {
             packs: vec![Pack { digest: blobs.put_bytes(b"emas").unwrap(), files: vec![base.files["a"].digest] }],
         };
         let wrong = blobs.put_bytes(&serde_json::to_vec(&wrong).unwrap()).unwrap();
-        let empty = Contents::new(folder.path().join("empty")).unwrap();
+        let empty = Contents::new(folder.path().join("empty"));
+        std::fs::create_dir(folder.path().join("empty")).unwrap();
         let error = empty.fetch(&base, &wrong, &blobs).unwrap_err().to_string();
         assert!(error.contains("has another content"), "{error}");
         // A file that the run does not have would fill the disk.

@@ -95,7 +95,7 @@ fn make_workspace<B: BlobStore>(
     let disk = |error: io::Error| RunError::Workspace(Box::new(error));
     // On the disk of the run, so that the space that it needs is that of the run.
     let folder = tempfile::tempdir_in(&dir.path).map_err(disk)?;
-    let contents = Contents::new(folder.path().join("contents")).map_err(disk)?;
+    let contents = Contents::new(folder.path().to_owned());
     if let Some(packs) = packs {
         contents.fetch(base, packs, from)?;
     }

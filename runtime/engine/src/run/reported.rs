@@ -7,10 +7,12 @@
 use crate::assignment::{Assignment, AttemptResult};
 use glovebox_journal::event::{Attempt, Digest, StageFinished, Work};
 use glovebox_plan::plan::Plan;
+use glovebox_plan::prepare::executor::Executor;
 use glovebox_record::FileChange;
 use glovebox_workspace::protect::Protected;
 use glovebox_workspace::reported;
 use std::borrow::Cow;
+use std::sync::Arc;
 
 /// Maximum of a duration, of a length and of an amount in a result. Sums of such numbers stay exact in every JSON reader.
 const NUMBER_MAX: u64 = 1 << 50;
@@ -24,40 +26,48 @@ pub struct NamedBlob {
     pub bytes: u64,
 }
 
-/// Returns why a result cannot be that of an assignment. `None` if it can.
-pub fn reported_fault(
-    plan: &Plan,
-    protected: &Protected,
-    assignment: &Assignment,
-    result: &AttemptResult,
-) -> Option<String> {
-    let AttemptResult { ingested, finished } = result;
-    let of_other = |attempt: &Attempt| *attempt != assignment.attempt;
-    if of_other(&finished.attempt) || ingested.as_ref().is_some_and(|ingested| of_other(&ingested.attempt)) {
-        return Some("it is the result of another attempt".to_owned());
+/// Checks results against the plan of a run.
+pub struct ResultCheck {
+    plan: Arc<Plan>,
+    protected: Protected,
+}
+
+impl ResultCheck {
+    /// Uses the plan that this machine has bound.
+    pub fn new(executor: &Executor) -> Self {
+        Self { plan: Arc::clone(&executor.plan), protected: executor.protected.clone() }
     }
-    let stage = assignment.stage();
-    let (Some(node), Some(binding)) = (plan.pipeline.node(&stage), plan.binding(&stage)) else {
-        return Some(format!("the plan has no stage `{stage}`"));
-    };
-    // The handler decides whether the receipts of a stage prove anything. It is empty if none was called.
-    if !finished.handler.is_empty() && finished.handler != node.handler.name() {
-        return Some(format!("`{stage}` has another handler"));
+
+    /// Returns why a result cannot be that of an assignment. `None` if it can.
+    pub fn fault(&self, assignment: &Assignment, result: &AttemptResult) -> Option<String> {
+        let AttemptResult { ingested, finished } = result;
+        let of_other = |attempt: &Attempt| *attempt != assignment.attempt;
+        if of_other(&finished.attempt) || ingested.as_ref().is_some_and(|ingested| of_other(&ingested.attempt)) {
+            return Some("it is the result of another attempt".to_owned());
+        }
+        let stage = assignment.stage();
+        let (Some(node), Some(binding)) = (self.plan.pipeline.node(&stage), self.plan.binding(&stage)) else {
+            return Some(format!("the plan has no stage `{stage}`"));
+        };
+        // The handler decides whether the receipts of a stage prove anything. It is empty if none was called.
+        if !finished.handler.is_empty() && finished.handler != node.handler.name() {
+            return Some(format!("`{stage}` has another handler"));
+        }
+        if numbers(finished).any(|number| number > NUMBER_MAX) {
+            return Some(format!("it has a number above {NUMBER_MAX}"));
+        }
+        let is_widened = assignment.attempt.task.work == Work::Handler && !assignment.granted.is_empty();
+        let binding = match is_widened {
+            true => Cow::Owned(binding.with_granted(&assignment.granted)),
+            false => Cow::Borrowed(binding),
+        };
+        if !finished.files.changes.is_empty() && !binding.keeps_writes() {
+            return Some(format!("nothing that `{stage}` writes is committed"));
+        }
+        let of_change = |change: &FileChange| reported::fault(change, &binding.scope, &self.protected);
+        let of_proposed = |change: &FileChange| reported::fault_outside_scope(change, &binding.scope, &self.protected);
+        finished.files.changes.iter().find_map(of_change).or_else(|| finished.proposed().find_map(of_proposed))
     }
-    if numbers(finished).any(|number| number > NUMBER_MAX) {
-        return Some(format!("it has a number above {NUMBER_MAX}"));
-    }
-    let is_widened = assignment.attempt.task.work == Work::Handler && !assignment.granted.is_empty();
-    let binding = match is_widened {
-        true => Cow::Owned(binding.with_granted(&assignment.granted)),
-        false => Cow::Borrowed(binding),
-    };
-    if !finished.files.changes.is_empty() && !binding.keeps_writes() {
-        return Some(format!("nothing that `{stage}` writes is committed"));
-    }
-    let of_change = |change: &FileChange| reported::fault(change, &binding.scope, protected);
-    let of_proposed = |change: &FileChange| reported::fault_outside_scope(change, &binding.scope, protected);
-    finished.files.changes.iter().find_map(of_change).or_else(|| finished.proposed().find_map(of_proposed))
 }
 
 /// Returns the numbers of a result that are added up.

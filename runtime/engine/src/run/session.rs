@@ -342,20 +342,8 @@ impl<S: Stores> Session<S> {
         };
         let (run, replay, pending) = self.position();
         // A pending fan-in merges changes, so the workspace must be updated too.
-        let follower = WorkspaceFollower {
-            dir: &self.dir,
-            blobs: &*self.blobs,
-            next: follower,
-            is_stopped: false,
-            has_workspace: self.has_workspace,
-        };
-        let mut driver = Driver {
-            clock: self.clock,
-            replay,
-            merge_check: Some(MergeCheck(&*self.blobs)),
-            edge_check: Some(EdgeCheck(&self.worker.policies)),
-            ..Driver::new(run, pipeline, &self.journal, &(), self.worker.name.clone(), follower)
-        };
+        let follower = self.updating_workspace(follower);
+        let mut driver = self.driver(pipeline, &(), follower, run, replay, PendingDecisions::default());
         let resumed = driver.resume(pending, resumed).await;
         (self.replay, self.pending) = driver.into_parts();
         resumed
@@ -401,14 +389,7 @@ impl<S: Stores> Session<S> {
         let (workspace, changes) = (self.dir.workspace(), &self.replay.state.main().changes);
         keep_replaced(&workspace, &*self.blobs, changes.values())?;
         let (run, replay, pending) = self.position();
-        let mut driver = Driver {
-            clock: self.clock,
-            replay,
-            pending,
-            merge_check: Some(MergeCheck(&*self.blobs)),
-            edge_check: Some(EdgeCheck(&self.worker.policies)),
-            ..Driver::new(run, pipeline, &self.journal, &(), self.worker.name.clone(), follower)
-        };
+        let mut driver = self.driver(pipeline, &(), follower, run, replay, pending);
         let ended = driver.cancel_idle(canceled).await;
         (self.replay, self.pending) = driver.into_parts();
         ended?;
@@ -423,12 +404,7 @@ impl<S: Stores> Session<S> {
         follower: &mut impl Follow,
     ) -> Result<Vec<Record>, RunError> {
         let (run, replay, pending) = self.position();
-        let mut driver = Driver {
-            clock: self.clock,
-            replay,
-            pending,
-            ..Driver::new(run, pipeline, &self.journal, &(), self.worker.name.clone(), follower)
-        };
+        let mut driver = self.driver(pipeline, &(), follower, run, replay, pending);
         let ended = with_exits(&driver.replay.state, failed(failure));
         let ended = driver.note(ended).await;
         (self.replay, self.pending) = driver.into_parts();
@@ -494,14 +470,7 @@ impl<S: Stores> Session<S> {
         }
         let events = filled.into_iter().map(|filled| Event::CacheFilled(Box::new(filled))).collect();
         let (run, replay, pending) = self.position();
-        let mut driver = Driver {
-            clock: self.clock,
-            replay,
-            pending,
-            merge_check: Some(MergeCheck(&*self.blobs)),
-            edge_check: Some(EdgeCheck(&self.worker.policies)),
-            ..Driver::new(run, pipeline, &self.journal, &(), self.worker.name.clone(), follower)
-        };
+        let mut driver = self.driver(pipeline, &(), follower, run, replay, pending);
         let noted = driver.note(events).await;
         (self.replay, self.pending) = driver.into_parts();
         noted
@@ -545,25 +514,14 @@ impl<S: Stores> Session<S> {
         executors: &X,
     ) -> Result<(), RunError> {
         let (run, replay, pending) = self.position();
-        let follower = WorkspaceFollower {
-            dir: &self.dir,
-            blobs: &*self.blobs,
-            next: follower,
-            is_stopped: false,
-            has_workspace: self.has_workspace,
-        };
+        let follower = self.updating_workspace(follower);
         let mut driver = Driver {
-            clock: self.clock,
-            replay,
-            pending,
             disk: limits.disk,
             liveness: limits.liveness,
             no_change: plan.checks.no_change.as_ref(),
             parallel_max: plan.bounds.parallel_max,
             takeover: self.takeover.clone(),
-            merge_check: Some(MergeCheck(&*self.blobs)),
-            edge_check: Some(EdgeCheck(&self.worker.policies)),
-            ..Driver::new(run, &plan.pipeline, &self.journal, signals, self.worker.name.clone(), follower)
+            ..self.driver(&plan.pipeline, signals, follower, run, replay, pending)
         };
         let driven = tokio::select! {
             biased;
@@ -572,6 +530,32 @@ impl<S: Stores> Session<S> {
         };
         (self.replay, self.pending) = driver.into_parts();
         driven
+    }
+
+    /// Returns the driver that continues the run with these values.
+    pub(super) fn driver<'s, G, F: Follow>(
+        &'s self,
+        pipeline: &'s Pipeline,
+        signals: &'s G,
+        follower: F,
+        run: RunId,
+        replay: Replay,
+        pending: PendingDecisions,
+    ) -> Driver<'s, S::Log, G, F> {
+        Driver {
+            clock: self.clock,
+            replay,
+            pending,
+            merge_check: Some(MergeCheck(&*self.blobs)),
+            edge_check: Some(EdgeCheck(&self.worker.policies)),
+            ..Driver::new(run, pipeline, &self.journal, signals, self.worker.name.clone(), follower)
+        }
+    }
+
+    /// Returns a follower that updates the workspace, if this machine has one, before `next` is called.
+    pub(super) fn updating_workspace<'s, F: Follow>(&'s self, next: &'s mut F) -> WorkspaceFollower<'s, F, S::Blobs> {
+        let Self { dir, blobs, has_workspace, .. } = self;
+        WorkspaceFollower { dir, blobs, next, is_stopped: false, has_workspace: *has_workspace }
     }
 
     /// Takes the values with which a driver continues. The driver returns them at its end.

@@ -5,10 +5,7 @@
 
 use super::RunDir;
 use super::session::{JournalFold, Session};
-use super::workspace::WorkspaceFollower;
-use crate::driver::{Driver, Follow, RunError};
-use crate::edge_check::EdgeCheck;
-use crate::merge_check::MergeCheck;
+use crate::driver::{Follow, RunError};
 use crate::stores::{OpenStores, Stores};
 use glovebox_journal::event::{Record, RunId};
 use glovebox_journal::ports::RunLog;
@@ -68,24 +65,12 @@ impl<S: Stores> Session<S> {
         }
         let last = std::mem::take(&mut self.last);
         let (run, replay, pending) = self.position();
-        let follower = WorkspaceFollower {
-            dir: &self.dir,
-            blobs: &*self.blobs,
-            next: follower,
-            is_stopped: false,
-            has_workspace: self.has_workspace,
-        };
-        let mut driver = Driver {
-            clock: self.clock,
-            replay,
-            pending,
-            merge_check: Some(MergeCheck(&*self.blobs)),
-            edge_check: Some(EdgeCheck(&self.worker.policies)),
-            ..Driver::new(run, pipeline, &self.journal, &(), self.worker.name.clone(), follower)
-        };
+        let follower = self.updating_workspace(follower);
+        let mut driver = self.driver(pipeline, &(), follower, run, replay, pending);
         let taken = driver.take_over(last).await;
-        self.takeover = driver.takeover.take();
+        let takeover = driver.takeover.take();
         (self.replay, self.pending) = driver.into_parts();
+        self.takeover = takeover;
         taken
     }
 }

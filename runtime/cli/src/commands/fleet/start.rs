@@ -4,11 +4,11 @@
 //! run exists, and this process is not needed any more: it follows the journal, and passes a signal on. At the end it pulls the
 //! run, so that the run directory is the same as after a run of this machine.
 
+use super::pull;
 use crate::arguments::RunArguments;
 use crate::commands::run::{self as local, Chosen};
 use crate::drive;
 use crate::exit::{CommandResult, Exit, Stop};
-use crate::fleet::pull;
 use crate::fleet_connection::ConnectedFleet;
 use crate::prepare;
 use crate::runs::{self, RunFolder};
@@ -26,6 +26,7 @@ use glovebox_journal::event::{self, Event, Record};
 use glovebox_journal::ports::RunLog;
 use glovebox_plan::plan::Plan;
 use glovebox_plan::prepare::component_host::ComponentHost;
+use glovebox_plan::prepare::dependencies;
 use glovebox_plan::prepare::executor::Worker;
 use glovebox_plan::prepare::project::Project;
 use glovebox_plan::prepare::shipped::SettingFiles;
@@ -57,7 +58,7 @@ pub fn run(
         return Err(Stop::new(Exit::Policy, message).with_help("run it on this machine: leave out `--nats`"));
     }
     let bound = local::bind(host, arguments, source, &project, &chosen)?;
-    prepare::warn_of_dependencies(&bound.plan, &project);
+    say_what_stays(&project);
     let confirm = prepare::confirmation(&project, !arguments.people.no_input);
     let (plan, worker) = bound.for_other_machines(&project, &source.file, &confirm)?;
     local::refuse_plan(&plan, arguments)?;
@@ -68,6 +69,19 @@ pub fn run(
     // Its files are in the store, or the run does not exist.
     runs::discard(&folder);
     ended?
+}
+
+/// Warns of folders of installed dependencies, which are not copied.
+fn say_what_stays(project: &Project) {
+    let stays = dependencies::find(project, &[]).folders;
+    if !stays.is_empty() {
+        let folders: Vec<String> =
+            stays.iter().map(|folder| format!("`{}`", visible::line(&folder.to_string()))).collect();
+        terminal::say(format_args!(
+            "warning: installed dependencies stay on this machine: {}\nhelp: install them in a stage: other machines do not have them\n",
+            folders.join(", ")
+        ));
+    }
 }
 
 /// Refuses flags whose meaning depends on this machine.
@@ -109,7 +123,7 @@ impl Start<'_> {
         }
         let (format, plan, is_detached) = (local::format(arguments), Arc::clone(plan), arguments.detach);
         let (runs_dir, pipeline) = (arguments.runs.runs_dir.clone(), Arc::clone(&self.source.pipeline));
-        let final_id = self.chosen.id.clone();
+        let (final_id, waits) = (self.chosen.id.clone(), !arguments.no_wait);
         self.begin(folder, &connected, &log, &id).await?;
         if is_detached {
             terminal::print(format_args!("{id}\n"));
@@ -117,7 +131,8 @@ impl Start<'_> {
         }
         terminal::say(format_args!("run {id} began in the fleet\n"));
         let reporter = Reporter::new(format, &plan.pipeline);
-        let records = Followed { connected: &connected, log: &log, id: &id }.follow(reporter, Vec::new()).await?;
+        let records =
+            Followed { connected: &connected, log: &log, id: &id, waits }.follow(reporter, Vec::new()).await?;
         let run = runs::create(&runs_dir, final_id)?;
         pull::into(&run, &connected, &records, pipeline, true).await.inspect_err(|_| runs::discard(&run))?;
         pull::conclude(&run, &records, format, &runs_dir)
@@ -160,6 +175,8 @@ pub(super) struct Followed<'a> {
     pub(super) connected: &'a ConnectedFleet,
     pub(super) log: &'a Arc<NatsLog>,
     pub(super) id: &'a event::RunId,
+    /// False if this process ends when no machine makes a stage.
+    pub(super) waits: bool,
 }
 
 impl Followed<'_> {
@@ -187,6 +204,11 @@ impl Followed<'_> {
             let by = tokio::select! {
                 () = tokio::time::sleep(LOOK_EVERY) => continue,
                 Some(note) = notes.next() => {
+                    if !self.waits {
+                        self.stop("no machine").await?;
+                        return Err(Stop::new(Exit::Policy, visible::line(&note).into_owned())
+                            .with_help("start a machine that has it: `glovebox work --nats URL`; then `glovebox resume`"));
+                    }
                     if note != last_note {
                         terminal::say(format_args!("{}\n", visible::line(&note)));
                         last_note = note;
@@ -201,11 +223,16 @@ impl Followed<'_> {
                 return Err(Stop::new(if by == "signal INT" { Exit::Interrupted } else { Exit::Terminated }, message));
             }
             asked = true;
-            let sent = self.connected.fleet.send(self.id, &Message::Stop { by: by.to_owned() }).await;
-            sent.map_err(|error| Stop::new(Exit::Transient, error.to_string()))?;
+            self.stop(by).await?;
         }
         reporter.close();
         Ok(records)
+    }
+
+    /// Asks the run to stop, so that it can be resumed.
+    async fn stop(&self, by: &str) -> Result<(), Stop> {
+        let sent = self.connected.fleet.send(self.id, &Message::Stop { by: by.to_owned() }).await;
+        sent.map(drop).map_err(|error| Stop::new(Exit::Transient, error.to_string()))
     }
 }
 

@@ -20,6 +20,7 @@ use glovebox_plan::prepare::executor::{Executor, Worker};
 use glovebox_plan::prepare::refusal::{Class, Refusal};
 use glovebox_plan::prepare::script;
 use glovebox_plan::prepare::trust::Wanted;
+use glovebox_record::Tier;
 use glovebox_record::placement::Label;
 use std::collections::{BTreeSet, HashMap};
 use std::fs::DirBuilder;
@@ -44,7 +45,7 @@ impl Allowed {
             let pair = text.rsplit_once(" to ").map(|(source, sink)| (source.to_owned(), sink.to_owned()));
             pair.ok_or_else(|| {
                 Stop::new(Exit::Usage, format!("`--allow {text}`: expected `SOURCE to SINK`"))
-                    .with_help("`glovebox plan` names both, such as `env OPENAI_API_KEY to https://api.openai.com:443`")
+                    .with_help("`glovebox plan` names both, such as `env OPENAI_API_KEY to https://api.openai.com`")
             })
         };
         Ok(Self(texts.iter().map(pair).collect::<Result<_, _>>()?))
@@ -58,17 +59,26 @@ impl Allowed {
     }
 }
 
+/// What the user of this machine says about it.
+pub struct MachineSettings {
+    /// Its labels.
+    pub labels: BTreeSet<Label>,
+    /// The tier in which commands are confined. `None` for the best one.
+    pub tier: Option<Tier>,
+    /// The transfers that are allowed.
+    pub allowed: Allowed,
+    /// Folders that no command may see, whatever the settings of a run name.
+    pub private: Vec<PathBuf>,
+}
+
 /// The runs that are prepared on this machine.
 pub struct Prepared {
     dir: PathBuf,
     log: Arc<NatsLog>,
     blobs: ObjectBlobs,
     id: MachineId,
-    labels: BTreeSet<Label>,
-    allowed: Allowed,
+    settings: MachineSettings,
     host: ComponentHost,
-    /// Folders of this machine that no command may see, whatever the settings of a run name.
-    private: Vec<PathBuf>,
     runs: Mutex<HashMap<RunId, KeptRun>>,
 }
 
@@ -81,17 +91,8 @@ struct KeptRun {
 
 impl Prepared {
     /// Prepares runs below an empty folder.
-    pub fn new(
-        dir: PathBuf,
-        log: Arc<NatsLog>,
-        blobs: ObjectBlobs,
-        id: MachineId,
-        labels: BTreeSet<Label>,
-        allowed: Allowed,
-        store: Option<PathBuf>,
-    ) -> Self {
-        let private = store.into_iter().chain([dir.clone()]).collect();
-        Self { dir, log, blobs, id, labels, allowed, host: prepare::component_host(), private, runs: Mutex::default() }
+    pub fn new(dir: PathBuf, log: Arc<NatsLog>, blobs: ObjectBlobs, id: MachineId, settings: MachineSettings) -> Self {
+        Self { dir, log, blobs, id, settings, host: prepare::component_host(), runs: Mutex::default() }
     }
 
     /// Returns a run to drive it. Its plan is the one that the journal names.
@@ -155,11 +156,11 @@ impl Prepared {
             sealed: Vec::new(),
             parallel_max: None,
             simulate,
-            tier: None,
-            labels: self.labels.clone(),
+            tier: self.settings.tier,
+            labels: self.settings.labels.clone(),
         };
         let bound = bind_plan(&self.host, &source, &project, request)?;
-        let confirm = |wanted: &[Wanted]| match self.allowed.missing(wanted) {
+        let confirm = |wanted: &[Wanted]| match self.settings.allowed.missing(wanted) {
             None => Ok(true),
             Some(Wanted { transfer, .. }) => {
                 let (source, sink) = (&transfer.source, transfer.full_sink());
@@ -169,9 +170,11 @@ impl Prepared {
             }
         };
         let (mut executor, refusal) = bound.ready_in_fleet(&project, &source.file, &confirm)?;
+        refuse_lower_tier(started, &executor)?;
         // Commands see the workspace at the path that the project has on the machine of its user.
         executor.sandbox_env.project = PathBuf::from(&started.workspace.source_dir);
-        executor.sandbox_env.private.extend(self.private.iter().cloned());
+        executor.sandbox_env.private.extend(self.settings.private.iter().cloned());
+        executor.sandbox_env.private.push(self.dir.clone());
         executor.worker = Worker { name: self.id.to_string(), ..executor.worker };
         Ok((executor, refusal))
     }
@@ -201,6 +204,21 @@ fn one_line(stop: Stop) -> String {
     match stop.help {
         Some(help) => format!("{} ({help})", stop.message),
         None => stop.message,
+    }
+}
+
+/// Returns an error if commands of the run would be confined less here than where it was started.
+fn refuse_lower_tier(started: &RunStarted, executor: &Executor) -> Result<(), Stop> {
+    let (Some(needed), Some(found)) = (Tier::parse(&started.commands.tier), executor.plan.commands.sandbox.tier())
+    else {
+        return Ok(());
+    };
+    match found >= needed {
+        true => Ok(()),
+        false => {
+            let message = format!("the run needs sandbox tier `{needed}`, and this machine has `{found}`");
+            Err(Stop::new(Exit::Policy, message).with_help("see what is missing: `glovebox doctor`"))
+        }
     }
 }
 

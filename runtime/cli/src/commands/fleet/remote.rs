@@ -3,17 +3,18 @@
 //! A command that reads looks at a copy of the run, which is removed afterwards. A command that asks for something sends a
 //! message to the run, and waits until the driver of the run has recorded it.
 
+use super::pull;
+use super::start::{Followed, unread};
 use crate::answer_sources;
 use crate::arguments::{
-    AnswerArguments, ControlArguments, FleetArguments, ResumeArguments, RunsArguments, SteerArguments,
+    AnswerArguments, ControlArguments, FleetArguments, ListArguments, ResumeArguments, RunsArguments, SteerArguments,
 };
 use crate::commands::answer::{Reply, read_reply};
 use crate::drive::block_on;
 use crate::exit::{CommandResult, Exit, Stop};
-use crate::fleet::pull;
-use crate::fleet::start::{Followed, unread};
 use crate::fleet_connection::ConnectedFleet;
 use crate::prepare;
+use crate::runs::index::ListedRun;
 use crate::runs::{self, RunId, RunSelector};
 use crate::terminal::progress::{ProgressFormat, Reporter};
 use crate::terminal::{self, visible};
@@ -76,6 +77,32 @@ async fn copy_of(connected: &ConnectedFleet, id: &RunId, runs: &mut RunsArgument
     let run = runs::create(&runs.runs_dir, id.clone())?;
     let held = pull::into(&run, connected, &records, pipeline, false).await?;
     Ok(RunCopy { _held: held, _folder: folder })
+}
+
+/// Lists the runs of a fleet, newest first.
+pub fn ls(arguments: &ListArguments) -> CommandResult {
+    if arguments.watch {
+        return Err(Stop::new(Exit::Usage, "`--watch` has no meaning with `--nats`").with_help("leave one of them out"));
+    }
+    let rows = block_on(async {
+        let connected = connect(&arguments.fleet).await?;
+        let log = connected.fleet.log(connected.blobs.clone());
+        let runs = connected.fleet.runs().await.map_err(|error| crate::fleet_connection::stop(&error))?;
+        let mut rows = Vec::new();
+        for run in runs {
+            rows.push(match pull::read(&log, &run).await {
+                Ok(records) => {
+                    let is_live = !pull::has_ended(&records) && !pull::is_paused(&records);
+                    ListedRun { is_own: true, ..ListedRun::from_records(run.as_str(), &records, is_live) }
+                }
+                // A journal that cannot be read must not hide the others.
+                Err(stop) => ListedRun::unread(run.as_str(), Some(stop.message)),
+            });
+        }
+        rows.sort_by(|one, other| other.started.cmp(&one.started).then_with(|| other.id.cmp(&one.id)));
+        Ok::<_, Stop>(rows)
+    })??;
+    crate::commands::ls::print(rows, arguments)
 }
 
 /// Answers a question of a run.
@@ -175,11 +202,12 @@ pub fn resume(arguments: &ResumeArguments) -> CommandResult {
         let before = pull::existing(&log, &run_id).await?;
         let pipeline = pull::pipeline(&connected, &before)?;
         let recorded = event::RunId::from(run_id.as_str());
-        let pointed = connected.fleet.point(&recorded, true).await;
-        pointed.map_err(|error| Stop::new(Exit::Transient, error.to_string()))?;
+        let last = before.last().map_or(0, |last| last.seq);
+        let asked = connected.fleet.resume(&recorded, last).await;
+        asked.map_err(|error| Stop::new(Exit::Transient, error.to_string()))?;
         let format = ProgressFormat::choose(arguments.output.json, arguments.output.quiet);
         let reporter = Reporter::new(format, &pipeline);
-        let followed = Followed { connected: &connected, log: &log, id: &recorded };
+        let followed = Followed { connected: &connected, log: &log, id: &recorded, waits: true };
         let records = followed.follow(reporter, before).await?;
         let runs_dir = &arguments.runs.runs_dir;
         let run = runs::create(runs_dir, run_id)?;

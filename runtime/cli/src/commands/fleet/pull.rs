@@ -1,9 +1,9 @@
 //! `glovebox pull`: makes an ordinary run directory of a run of a fleet.
 
+use super::start::unread;
 use crate::arguments::PullRunArguments;
 use crate::drive;
 use crate::exit::{CommandResult, Exit, Stop};
-use crate::fleet::start::unread;
 use crate::fleet_connection::ConnectedFleet;
 use crate::prepare;
 use crate::runs::{self, RunFolder, RunId, recorded};
@@ -15,7 +15,7 @@ use glovebox_fleet::log::NatsLog;
 use glovebox_journal::event::{self, Record};
 use glovebox_journal::ports::{BlobStore as _, RunLog};
 use glovebox_pipeline::ir::Pipeline;
-use glovebox_state::evidence::{RunSummary, VerdictFile};
+use glovebox_state::evidence::{RunStatus, RunSummary, VerdictFile};
 use std::path::Path;
 use std::sync::Arc;
 
@@ -51,6 +51,11 @@ pub fn has_ended(records: &[Record]) -> bool {
     RunSummary::from_records(records).end.finished_at.is_some()
 }
 
+/// Returns true if no machine drives the run until a person does something.
+pub fn is_paused(records: &[Record]) -> bool {
+    RunSummary::from_records(records).status == RunStatus::Paused
+}
+
 /// Reads all records of a run that must exist.
 pub async fn existing(log: &NatsLog, id: &RunId) -> Result<Vec<Record>, Stop> {
     let records = read(log, &id.as_str().into()).await?;
@@ -61,7 +66,7 @@ pub async fn existing(log: &NatsLog, id: &RunId) -> Result<Vec<Record>, Stop> {
 }
 
 /// Reads all records of a run.
-async fn read(log: &NatsLog, run: &event::RunId) -> Result<Vec<Record>, Stop> {
+pub async fn read(log: &NatsLog, run: &event::RunId) -> Result<Vec<Record>, Stop> {
     let mut records: Vec<Record> = Vec::new();
     loop {
         let from = records.last().map_or(1, |last| last.seq + 1);

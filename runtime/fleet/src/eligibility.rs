@@ -1,0 +1,124 @@
+//! Which stages of a plan a machine may make: by what the stages need, and by what the machine is admitted to.
+//!
+//! A machine says what it has. Only labels of its admission count, and a weaker tier than that of its admission makes nothing.
+
+use crate::fleet::Fleet;
+use crate::roster::Place;
+use crate::statement::{Admission, Role};
+use crate::wire::Question;
+use glovebox_journal::event::{NodeId, RunId};
+use glovebox_journal::ports::PortError;
+use glovebox_plan::plan::{Plan, PlannedPlacement};
+use glovebox_record::placement::MachineFacts;
+use glovebox_signing::envelope::PayloadType;
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+/// The roles of which a machine needs one to make attempts.
+const MAKERS: &[Role] = &[Role::Build, Role::Verify];
+
+/// Opens a question about a run: that of a machine which may make attempts, in its own name.
+pub(crate) async fn question(fleet: &Fleet, run: &RunId, message: &[u8]) -> Result<(Question, Admission), String> {
+    let signed = fleet.open(PayloadType::FLEET_QUESTION, message, Place::now(), MAKERS, 0).await;
+    let signed = signed.map_err(|error| match error {
+        PortError::Foreign { .. } => "the machine is not admitted to make attempts".to_owned(),
+        error => error.to_string(),
+    })?;
+    let question: Question =
+        serde_json::from_slice(&signed.payload).map_err(|error| format!("a question of another form: {error}"))?;
+    let is_own = fleet.id().is_ok_and(|id| id == question.fleet) && question.run == *run;
+    match is_own && question.machine.as_str() == signed.admission.name.as_str() {
+        true => Ok((question, signed.admission)),
+        false => Err("the question is one about another run, or in the name of another machine".to_owned()),
+    }
+}
+
+/// What the stages of a plan need of their machines.
+pub(crate) struct Eligibility {
+    placement: PlannedPlacement,
+    /// All stages.
+    stages: BTreeSet<NodeId>,
+    /// The stages that judge the work of others.
+    judges: BTreeSet<NodeId>,
+}
+
+impl Eligibility {
+    pub(crate) fn new(plan: &Plan) -> Self {
+        let judges = plan.bindings.iter().filter(|(_, binding)| binding.is_verifier());
+        Self {
+            placement: plan.placement.clone(),
+            stages: plan.bindings.keys().cloned().collect(),
+            judges: judges.map(|(stage, _)| stage.clone()).collect(),
+        }
+    }
+
+    /// Returns the role that a machine needs for a stage.
+    pub(crate) fn role(&self, stage: &NodeId) -> Role {
+        if self.judges.contains(stage) { Role::Verify } else { Role::Build }
+    }
+
+    /// Returns what a machine lacks for a stage. `facts` is what the machine says of itself.
+    pub(crate) fn lacking(&self, stage: &NodeId, facts: &MachineFacts, admission: &Admission) -> Vec<String> {
+        let labels = facts.labels.intersection(&admission.labels).cloned().collect();
+        let facts = MachineFacts { labels, ..facts.clone() };
+        let need = self.placement.need(stage);
+        let needs = need.into_iter().flat_map(|need| facts.lacking(need)).map(|lack| lack.to_string());
+        let role = self.role(stage);
+        let role = (!admission.has_any(&[role])).then(|| format!("an admission to `{role}`"));
+        let tier = admission.tier.filter(|least| facts.tier < Some(*least));
+        let tier = tier.map(|least| format!("the tier `{least}` of its admission"));
+        needs.chain(role).chain(tier).collect()
+    }
+
+    /// Returns the stages that a machine can make. `None` for all.
+    pub(crate) fn can_make(&self, facts: &MachineFacts, admission: &Admission) -> Option<Arc<BTreeSet<NodeId>>> {
+        let has_all = |stage: &&NodeId| self.lacking(stage, facts, admission).is_empty();
+        let is_admitted_to_all = MAKERS.iter().all(|role| admission.may.contains(role)) && admission.tier.is_none();
+        if self.placement.needs.is_empty() && is_admitted_to_all {
+            return None;
+        }
+        Some(Arc::new(self.stages.iter().filter(has_all).cloned().collect()))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use glovebox_record::{Need, Tier};
+
+    fn check(need: &str, labels: &[&str], admission: &Admission, expected: &[&str]) {
+        let stages: BTreeSet<NodeId> = ["build".into(), "judge".into()].into();
+        let needs = stages.iter().map(|stage| (stage.clone(), Need::parse(need).unwrap().into())).collect();
+        let placement = PlannedPlacement { needs, ..PlannedPlacement::default() };
+        let judges = ["judge".into()].into();
+        let eligibility = Eligibility { placement, stages, judges };
+        let labels = labels.iter().map(|label| label.parse().unwrap()).collect();
+        let facts = MachineFacts { labels, arch: None, tier: Some(Tier::Bwrap) };
+        let found: Vec<String> = eligibility
+            .can_make(&facts, admission)
+            .map_or(vec!["all".to_owned()], |stages| stages.iter().map(ToString::to_string).collect());
+        assert_eq!(found, expected, "{need} {labels:?} {admission:?}", labels = facts.labels);
+    }
+
+    #[test]
+    fn a_machine_makes_what_it_is_admitted_to_and_has() {
+        let admission = |may: &[Role], labels: &[&str], tier| Admission {
+            name: "a".parse().unwrap(),
+            may: may.iter().copied().collect(),
+            labels: labels.iter().map(|label| label.parse().unwrap()).collect(),
+            tier,
+            until: None,
+        };
+        let both = [Role::Build, Role::Verify];
+        check("", &[], &admission(&both, &[], None), &["build", "judge"]);
+        check("", &[], &admission(&[Role::Build], &[], None), &["build"]);
+        check("", &[], &admission(&[Role::Verify, Role::Drive], &[], None), &["judge"]);
+        check("", &[], &admission(&[Role::Drive, Role::Submit], &[], None), &[]);
+        check("gpu", &["gpu"], &admission(&both, &["gpu"], None), &["build", "judge"]);
+        // A label counts only if the machine has it and the operator agreed.
+        check("gpu", &["gpu"], &admission(&both, &["ssd"], None), &[]);
+        check("gpu", &[], &admission(&both, &["gpu"], None), &[]);
+        check("", &[], &admission(&both, &[], Some(Tier::Bwrap)), &["build", "judge"]);
+        check("", &[], &admission(&both, &[], Some(Tier::Full)), &[]);
+    }
+}
