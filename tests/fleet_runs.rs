@@ -14,22 +14,22 @@ use std::time::{Duration, Instant};
 const WITHIN: Duration = Duration::from_secs(120);
 
 /// Two stages, each with a command, and the second one reads what the first one wrote.
-const TWO: &str = "digraph two { start [shape=Mdiamond]; exit [shape=Msquare]
+pub(crate) const TWO: &str = "digraph two { start [shape=Mdiamond]; exit [shape=Msquare]
   a [type=tool, tool_command=\"mkdir -p out && cp src.txt out/a.txt && echo by-a >> out/a.txt\", allowed_write_paths=\"out/\"]
   b [type=tool, tool_command=\"cat out/a.txt > out/b.txt && echo by-b >> out/b.txt\", allowed_write_paths=\"out/\"]
   start -> a -> b -> exit }
 ";
 
 /// A fleet on this machine.
-struct Fleet {
-    bench: Workbench,
-    servers: NatsServers,
+pub(crate) struct Fleet {
+    pub(crate) bench: Workbench,
+    pub(crate) servers: NatsServers,
     working: Vec<(String, Child)>,
 }
 
 impl Fleet {
     /// Starts a server and makes the fleet. `None` if the server is not on this machine.
-    fn start(pipeline: &str) -> Option<Self> {
+    pub(crate) fn start(pipeline: &str) -> Option<Self> {
         if nats_program().is_none() {
             not_run("runs of a fleet", "`cargo xtask nats` brings nats-server");
             return None;
@@ -45,12 +45,12 @@ impl Fleet {
     }
 
     /// Returns the folder with the keys of a machine. The operator and the client are one user.
-    fn state(&self, name: &str) -> PathBuf {
+    pub(crate) fn state(&self, name: &str) -> PathBuf {
         self.bench.outside().join(if name == "client" { "state".to_owned() } else { format!("state-{name}") })
     }
 
     /// Admits a machine without labels.
-    fn admit(&self, name: &str, may: &str) {
+    pub(crate) fn admit(&self, name: &str, may: &str) {
         self.admit_with(name, may, &[]);
     }
 
@@ -71,7 +71,7 @@ impl Fleet {
     }
 
     /// Returns a command that names the fleet.
-    fn command(&self, words: &[&str]) -> std::process::Command {
+    pub(crate) fn command(&self, words: &[&str]) -> std::process::Command {
         let mut command = self.bench.command(words);
         command.args(["--nats", &self.servers.addresses()[0]]);
         // The key of the operator is that of this fleet alone.
@@ -80,21 +80,21 @@ impl Fleet {
     }
 
     /// Runs a command on a run of this machine, as the client.
-    fn here(&self, words: &[&str]) -> Answer {
+    pub(crate) fn here(&self, words: &[&str]) -> Answer {
         Answer::of(self.bench.command(words).env("GLOVEBOX_STATE_DIR", self.state("client")))
     }
 
-    fn with(&self, words: &[&str]) -> Answer {
+    pub(crate) fn with(&self, words: &[&str]) -> Answer {
         Answer::of(&mut self.command(words))
     }
 
     /// Starts a machine that is admitted to everything.
-    fn work(&mut self, name: &str, flags: &[&str]) {
+    pub(crate) fn work(&mut self, name: &str, flags: &[&str]) {
         self.work_as(name, "drive,build,verify", flags);
     }
 
     /// Admits and starts a machine.
-    fn work_as(&mut self, name: &str, may: &str, flags: &[&str]) {
+    pub(crate) fn work_as(&mut self, name: &str, may: &str, flags: &[&str]) {
         self.admit_with(name, may, flags);
         let (operator, state) = (self.operator(), self.state(name));
         let dir = self.bench.outside().join("machines");
@@ -118,7 +118,7 @@ impl Fleet {
         child.wait().unwrap();
     }
 
-    fn said(&self) -> String {
+    pub(crate) fn said(&self) -> String {
         let logs = self.working.iter().map(|(name, _)| {
             let mut text = String::new();
             std::fs::File::open(self.log(name)).unwrap().read_to_string(&mut text).unwrap();
@@ -128,14 +128,14 @@ impl Fleet {
     }
 
     /// Reads the events of a run that was pulled.
-    fn records(&self, run: &str) -> Vec<Value> {
+    pub(crate) fn records(&self, run: &str) -> Vec<Value> {
         let text = self.bench.run_text(run, "progress.ndjson");
         let record = |line| -> Value { serde_json::from_str(line).unwrap() };
         text.lines().map(|line| record(line)["event"].clone()).collect()
     }
 
     /// Waits until a file exists that a command outside of any sandbox would see.
-    fn wait_until(&self, what: &str, mut is_so: impl FnMut() -> bool) {
+    pub(crate) fn wait_until(&self, what: &str, mut is_so: impl FnMut() -> bool) {
         let began = Instant::now();
         while !is_so() {
             assert!(began.elapsed() < WITHIN, "{what}: {}", self.said());
@@ -144,7 +144,7 @@ impl Fleet {
     }
 
     /// Pulls a run as soon as it has ended.
-    fn pulled(&self, run: &str) {
+    pub(crate) fn pulled(&self, run: &str) {
         self.wait_until("the run has ended", || self.with(&["pull", run]).code == 0);
     }
 }
@@ -158,7 +158,7 @@ impl Drop for Fleet {
     }
 }
 
-fn of_kind<'a>(records: &'a [Value], kind: &str) -> Vec<&'a Value> {
+pub(crate) fn of_kind<'a>(records: &'a [Value], kind: &str) -> Vec<&'a Value> {
     records.iter().filter(|event| event["kind"] == kind).collect()
 }
 
@@ -298,7 +298,7 @@ fn what_a_fleet_cannot_run_is_refused_before_the_run_exists() {
 
 impl Fleet {
     /// Returns true while a command of a stage sleeps.
-    fn has_sleep(&self) -> bool {
+    pub(crate) fn has_sleep(&self) -> bool {
         let parents: Vec<i32> = self.working.iter().map(|(_, child)| i32::try_from(child.id()).unwrap()).collect();
         parents.iter().any(|parent| {
             crate::workbench::processes::descendants(*parent).iter().any(|process| {

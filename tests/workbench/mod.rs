@@ -12,6 +12,7 @@ pub(crate) mod nats;
 mod not_run;
 mod plugin_tools;
 pub(crate) mod processes;
+pub(crate) mod raw_nats;
 
 pub(crate) use not_run::not_run;
 pub(crate) use plugin_tools::{as_author, is_plugin_tool_here, search_path};

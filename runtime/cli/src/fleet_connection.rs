@@ -29,6 +29,8 @@ pub struct ConnectedFleet {
     pub fleet: Fleet,
     /// The blobs of all machines.
     pub blobs: ObjectBlobs,
+    /// Where they are.
+    pub store: StoreUrl,
 }
 
 impl ConnectedFleet {
@@ -54,7 +56,7 @@ impl FleetArguments {
         let mut fleet = self.servers().await?;
         let settings = fleet.join(&operator, key).await.map_err(|error| stop(&error))?;
         let blobs = open(&settings.store)?;
-        Ok(ConnectedFleet { fleet, blobs })
+        Ok(ConnectedFleet { fleet, blobs, store: settings.store })
     }
 
     /// Connects to the servers and trusts nothing that they store.

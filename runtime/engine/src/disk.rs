@@ -263,6 +263,7 @@ mod tests {
             ready_seq: 0,
             head: 0,
             attempt_id: Some(id.into()),
+            machine: None,
             quota: None,
         };
         simulation::finished(&open, glovebox_record::Outcome::new(glovebox_record::Status::Success))

@@ -9,14 +9,16 @@
 
 use crate::s3::{self, S3Error};
 use bytes::Bytes;
-use futures_util::TryStreamExt as _;
+use futures_util::{StreamExt as _, TryStreamExt as _, stream};
+use glovebox_engine::run::NamedBlob;
 use glovebox_journal::event::Digest;
 use glovebox_journal::ports::{BlobStore, PortError};
 use object_store::local::LocalFileSystem;
 use object_store::memory::InMemory;
 use object_store::path::Path as Key;
 use object_store::{Error, GetResult, ObjectStore, ObjectStoreExt as _, PutMode, PutPayload};
-use std::future::Future;
+use std::collections::BTreeMap;
+use std::future::{Future, ready};
 use std::io::{self, Cursor, Read, Seek, Write};
 use std::path::Path;
 use std::sync::{Arc, mpsc};
@@ -25,6 +27,9 @@ use tokio::runtime::Runtime;
 /// Maximum size in bytes of a blob that is held in memory and stored by one request. It is also the size of the parts of
 /// larger ones.
 const PART_BYTES: usize = 8 * 1024 * 1024;
+
+/// Number of blobs that are read at the same time to verify them.
+const READS_MAX: usize = 16;
 
 /// A store of blobs in an object store. All clones share its thread.
 #[derive(Clone)]
@@ -144,6 +149,20 @@ impl ObjectBlobs {
         Ok(Box::new(file))
     }
 
+    /// Reads blobs and compares their digests and their lengths. Nothing of them is kept.
+    ///
+    /// # Errors
+    /// [`PortError::Corrupt`] for a blob that is missing, rotten, or of another length; [`PortError::Unavailable`] if the
+    /// service does not answer.
+    pub(crate) fn verify(&self, named: Vec<NamedBlob>) -> Result<(), PortError> {
+        let named: BTreeMap<Digest, u64> = named.into_iter().map(|blob| (blob.digest, blob.bytes)).collect();
+        let store = Arc::clone(&self.0.store);
+        self.wait(async move {
+            let checks = named.into_iter().map(|(digest, bytes)| verify(&*store, digest, bytes));
+            stream::iter(checks).buffer_unordered(READS_MAX).try_for_each(|()| ready(Ok(()))).await
+        })
+    }
+
     fn put_small(&self, bytes: Bytes) -> Result<Digest, PortError> {
         let digest = Digest::hash(&bytes);
         let store = Arc::clone(&self.0.store);
@@ -200,6 +219,27 @@ async fn each_part(
     Ok(())
 }
 
+/// Reads the object of a digest, and compares it.
+async fn verify(store: &dyn ObjectStore, digest: Digest, bytes: u64) -> Result<(), PortError> {
+    let found = store.get(&key(&digest)).await.map_err(|error| match error {
+        Error::NotFound { .. } => corrupt(&digest, "it is missing"),
+        error => unavailable(&error),
+    })?;
+    if found.meta.size != bytes {
+        return Err(corrupt(&digest, &format!("it has {} bytes, expected {bytes}", found.meta.size)));
+    }
+    let mut hasher = blake3::Hasher::new();
+    each_part(digest, found, |part| {
+        hasher.update(part);
+        Ok(())
+    })
+    .await?;
+    match Digest::from(hasher.finalize()) == digest {
+        true => Ok(()),
+        false => Err(corrupt(&digest, "its bytes have another digest")),
+    }
+}
+
 /// Writes a file to the object of a digest, in parts. The object appears when the last part is stored.
 async fn upload(store: &dyn ObjectStore, digest: &Digest, file: std::fs::File) -> Result<(), PortError> {
     let mut upload = store.put_multipart(&key(digest)).await.map_err(|error| unavailable(&error))?;
@@ -250,14 +290,18 @@ impl BlobStore for ObjectBlobs {
         self.read(*digest, found).map_err(io::Error::other)
     }
 
-    fn read_all(&self, digest: &Digest, bytes_max: u64) -> Result<Vec<u8>, PortError> {
+    fn open_at_most(&self, digest: &Digest, bytes_max: u64) -> Result<Box<dyn Read + Send>, PortError> {
         let found = self.get(*digest)?;
         // The length is compared before anything is transferred.
         if found.meta.size > bytes_max {
             return Err(corrupt(digest, &format!("it has more than {bytes_max} bytes, the most that is read at once")));
         }
+        self.read(*digest, found)
+    }
+
+    fn read_all(&self, digest: &Digest, bytes_max: u64) -> Result<Vec<u8>, PortError> {
         let mut bytes = Vec::new();
-        self.read(*digest, found)?.read_to_end(&mut bytes).map_err(|error| unavailable(&error))?;
+        self.open_at_most(digest, bytes_max)?.read_to_end(&mut bytes).map_err(|error| unavailable(&error))?;
         Ok(bytes)
     }
 }
@@ -334,6 +378,25 @@ mod tests {
             std::fs::write(&path, &bytes[..size - 1]).unwrap();
             assert_eq!(blobs.put_bytes(&bytes).unwrap(), digest);
             assert!(blobs.read_all(&digest, size as u64).unwrap() == bytes);
+        }
+    }
+
+    #[test]
+    fn blobs_are_verified_without_being_kept() {
+        let (folder, [_, blobs]) = stores();
+        let put = |size: usize| NamedBlob { digest: blobs.put_bytes(&vec![7; size]).unwrap(), bytes: size as u64 };
+        let named: Vec<NamedBlob> = [0, 5, PART_BYTES + 1].map(put).into();
+        blobs.verify(named.clone()).unwrap();
+        let refused = |named: NamedBlob, expected: &str| {
+            let error = blobs.verify(vec![named]).unwrap_err();
+            assert!(matches!(&error, PortError::Corrupt { found, .. } if found == expected), "{error}");
+        };
+        refused(NamedBlob { bytes: 6, ..named[1] }, "it has 5 bytes, expected 6");
+        refused(NamedBlob { digest: Digest::hash(b"never stored"), bytes: 1 }, "it is missing");
+        for NamedBlob { digest, bytes } in &named[1..] {
+            let rotten = vec![8; usize::try_from(*bytes).unwrap()];
+            std::fs::write(folder.path().join(key(digest).to_string()), rotten).unwrap();
+            refused(NamedBlob { digest: *digest, bytes: *bytes }, "its bytes have another digest");
         }
     }
 

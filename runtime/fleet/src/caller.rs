@@ -51,7 +51,8 @@ async fn question_at(
     })?;
     let question: Question = serde_json::from_slice(&signed.payload)
         .map_err(|error| Unanswered::Refused(format!("a question of another form: {error}")))?;
-    match question.run == *run && question.machine.as_str() == signed.admission.name.as_str() {
+    let is_own = fleet.id().is_ok_and(|id| id == question.fleet) && question.run == *run;
+    match is_own && question.machine.as_str() == signed.admission.name.as_str() {
         true => Ok((question, signed.admission)),
         false => Err(refused("the question is one about another run, or in the name of another machine")),
     }

@@ -201,8 +201,7 @@ impl Drivers {
         }
         let budget = budget(&executor.plan, session.state());
         let executors =
-            FleetExecutors::new(&self.fleet, self.blobs.clone(), run.clone(), &executor.plan, budget, &turn.held)
-                .await?;
+            FleetExecutors::new(&self.fleet, self.blobs.clone(), run.clone(), executor, budget, &turn.held).await?;
         let limits = DriveLimits { inbox: Inbox::new(Attendance::default(), mail), disk: None, liveness: None };
         let driven =
             session.drive_on(&executor.plan, &LocalSignals::new(), limits, &mut (), &Machines(&executors)).await;

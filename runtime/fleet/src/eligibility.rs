@@ -31,13 +31,18 @@ impl Eligibility {
         }
     }
 
+    /// Returns the role that a machine needs for a stage.
+    pub(crate) fn role(&self, stage: &NodeId) -> Role {
+        if self.judges.contains(stage) { Role::Verify } else { Role::Build }
+    }
+
     /// Returns what a machine lacks for a stage. `facts` is what the machine says of itself.
     pub(crate) fn lacking(&self, stage: &NodeId, facts: &MachineFacts, admission: &Admission) -> Vec<String> {
         let labels = facts.labels.intersection(&admission.labels).cloned().collect();
         let facts = MachineFacts { labels, ..facts.clone() };
         let need = self.placement.need(stage);
         let needs = need.into_iter().flat_map(|need| facts.lacking(need)).map(|lack| lack.to_string());
-        let role = if self.judges.contains(stage) { Role::Verify } else { Role::Build };
+        let role = self.role(stage);
         let role = (!admission.has_any(&[role])).then(|| format!("an admission to `{role}`"));
         let tier = admission.tier.filter(|least| facts.tier < Some(*least));
         let tier = tier.map(|least| format!("the tier `{least}` of its admission"));

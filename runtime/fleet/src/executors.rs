@@ -6,30 +6,28 @@
 
 use crate::blobs::ObjectBlobs;
 use crate::caller::{Answers, Caller, Claimant, Unanswered, Voice, question};
-use crate::eligibility::{Eligibility, MAKERS};
+use crate::eligibility::Eligibility;
 use crate::fleet::Fleet;
-use crate::frame::EVENTS_BYTES_MAX;
 use crate::held::HeldLease;
 use crate::jetstream::{JetStream, Publish};
 use crate::lease::Lease;
-use crate::repetition::patiently;
-use crate::roster::Place;
+use crate::result::ExpectedResult;
 use crate::statement::Admission;
-use crate::wire::{Answer, Ask, Made, MadeMessage, Order, PROTOCOL, Pointer, Question};
+use crate::wire::{Answer, Ask, Order, PROTOCOL, Pointer, Question};
 use futures_util::StreamExt as _;
 use glovebox_engine::assignment::{Assignment, AttemptResult};
 use glovebox_engine::driver::{Executors, Fault, MadeAttempt, Seat};
-use glovebox_engine::run::ClaimedTask;
+use glovebox_engine::run::{ClaimedTask, ResultCheck};
 use glovebox_host::budget::{Budget, Till as _};
 use glovebox_host::llm::Steering;
 use glovebox_jail::pulse::Pulse;
 use glovebox_journal::event::{Attempt, AttemptId, Digest, Ending, MachineId, NodeId, RunId, StageFinished, Task};
-use glovebox_journal::ports::{BlobStore as _, Delivery, PortError};
-use glovebox_plan::plan::Plan;
+use glovebox_journal::ports::Delivery;
+use glovebox_plan::prepare::executor::Executor;
 use glovebox_record::spend::Spend;
 use glovebox_record::{Failure, FailureClass, FailureCode, Outcome};
-use glovebox_signing::envelope::PayloadType;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::mem::take;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -50,6 +48,8 @@ const EARLY_MAX: usize = 64;
 const QUESTIONS_MAX: usize = 64;
 /// Time after which a new driver has adopted all attempts in progress.
 const ADOPTED_WITHIN: Duration = Duration::from_secs(1);
+/// Maximum length of the reason of a machine, which the people who follow the run are told.
+const REASON_CHARS_MAX: usize = 1000;
 
 /// The machines that make the attempts of one run.
 pub struct FleetExecutors {
@@ -58,6 +58,7 @@ pub struct FleetExecutors {
     blobs: ObjectBlobs,
     run: RunId,
     fleet: Fleet,
+    check: ResultCheck,
     answering: AbortHandle,
 }
 
@@ -104,8 +105,8 @@ struct Tasks {
 struct Running {
     task: Task,
     attempt: Attempt,
-    /// `None` until the machine of an adopted attempt was heard.
-    machine: Option<MachineId>,
+    /// The machine for which the attempt was claimed.
+    machine: MachineId,
     /// The stages that the machine can make. `None` for all.
     stages: Option<Arc<BTreeSet<NodeId>>>,
     order: Order,
@@ -123,18 +124,11 @@ struct Running {
     held: Option<(NodeId, Spend)>,
 }
 
-impl Running {
-    /// Returns true if the machine makes the attempt, or if it is not known who does.
-    fn is_of(&self, machine: &MachineId) -> bool {
-        self.machine.as_ref().is_none_or(|known| known == machine)
-    }
-}
-
 impl Tasks {
     /// Gives a task to a machine, or has the machine wait for the driver's decision.
     fn claim(&mut self, task: Task, Caller { machine, answers }: Caller, can_make: Option<Arc<BTreeSet<NodeId>>>) {
         match self.running.values().find(|running| running.task == task) {
-            Some(running) if running.machine.as_ref() == Some(&machine) => {
+            Some(running) if running.machine == machine => {
                 answers.send(&Answer::Order(running.order.clone()));
             }
             Some(_) => answers.send(&Answer::NotNeeded),
@@ -155,7 +149,8 @@ impl Tasks {
     /// Notes that a machine does not make an attempt. Returns false if the machine does not have it.
     fn give_back(&mut self, attempt: &AttemptId, machine: &MachineId, reason: &str) -> bool {
         let running = self.running.get_mut(attempt);
-        let Some(running) = running.filter(|running| running.machine.as_ref() == Some(machine)) else { return false };
+        let Some(running) = running.filter(|running| running.machine == *machine) else { return false };
+        let reason: String = reason.chars().take(REASON_CHARS_MAX).collect();
         tracing::warn!(%attempt, %machine, reason, "a machine gave an attempt back");
         running.is_given_back = true;
         let task = running.task.clone();
@@ -174,10 +169,11 @@ impl FleetExecutors {
         fleet: &Fleet,
         blobs: ObjectBlobs,
         run: RunId,
-        plan: &Plan,
+        executor: &Executor,
         budget: Budget,
         held: &HeldLease,
     ) -> Result<Self, Fault> {
+        let plan = &executor.plan;
         let jetstream = fleet.jetstream.clone();
         let questions = fleet.client.subscribe(jetstream.name.questions(&run)).await?;
         let (tasks, changed) = (Mutex::default(), Notify::new());
@@ -191,7 +187,8 @@ impl FleetExecutors {
             let (asked, desk, about) = (&asked, &answering, &about);
             questions.for_each_concurrent(QUESTIONS_MAX, |message| desk.reply(asked, about, message)).await;
         });
-        Ok(Self { desk, fleet: fleet.clone(), jetstream, blobs, run, answering: answering.abort_handle() })
+        let (fleet, check, answering) = (fleet.clone(), ResultCheck::new(executor), answering.abort_handle());
+        Ok(Self { desk, fleet, jetstream, blobs, run, check, answering })
     }
 
     /// Points to a task again.
@@ -204,42 +201,11 @@ impl FleetExecutors {
         }
     }
 
-    /// Reads the result of an attempt. `None` if there is none.
-    async fn result(&self, attempt: &AttemptId, token: u64) -> Result<Option<(MachineId, AttemptResult)>, Fault> {
-        let subject = self.jetstream.name.result(&self.run, attempt);
-        // A result that cannot be read now may be there: an attempt is never lost because servers elect a leader.
-        let last = patiently(self.fleet.patience, || self.jetstream.last(&subject)).await?;
-        let Some(message) = last else { return Ok(None) };
-        let at = Place::new(message.seq, message.time);
-        let signed = match self.fleet.open(PayloadType::FLEET_RESULT, &message.payload, at, MAKERS, token).await {
-            Ok(signed) => signed,
-            Err(error @ (PortError::Corrupt { .. } | PortError::Foreign { .. })) => {
-                return Ok(self.dropped(attempt, &error.to_string()));
-            }
-            Err(error) => return Err(error.into()),
-        };
-        let made = match serde_json::from_slice(&signed.payload) {
-            Ok(MadeMessage::Made(made)) => Ok(*made),
-            Ok(MadeMessage::Blob(digest)) => {
-                let blobs = self.blobs.clone();
-                let read = tokio::task::spawn_blocking(move || blobs.read_all(&digest, EVENTS_BYTES_MAX)).await?;
-                read.map_err(|error| error.to_string())
-                    .and_then(|bytes| serde_json::from_slice::<Made>(&bytes).map_err(|error| error.to_string()))
-            }
-            Err(error) => Err(error.to_string()),
-        };
-        match made {
-            Ok(made) if made.machine.as_str() != signed.admission.name.as_str() => {
-                Ok(self.dropped(attempt, "its signer has another name"))
-            }
-            Ok(made) if made.token == token && made.finished.attempt.id == *attempt => {
-                let Made { machine, mut finished, ingested, .. } = made;
-                finished.machine = Some(machine.clone());
-                Ok(Some((machine, AttemptResult { ingested, finished })))
-            }
-            Ok(_) => Ok(self.dropped(attempt, "it is the result of another attempt")),
-            Err(reason) => Ok(self.dropped(attempt, &reason)),
-        }
+    /// Reads the result of an attempt that a machine was given. `None` if no stored one counts.
+    async fn result(&self, assignment: &Assignment, machine: &MachineId) -> Result<Option<AttemptResult>, Fault> {
+        let role = self.desk.eligibility.role(&assignment.stage());
+        let Self { fleet, blobs, run, check, .. } = self;
+        ExpectedResult { fleet, blobs, run, check, assignment, machine, role }.find().await
     }
 
     /// Notes that the machine of an attempt was lost. Returns the result of the attempt if that happened too often.
@@ -256,7 +222,7 @@ impl FleetExecutors {
         let reason = format!("{LOSSES_MAX} machines were lost while they made the attempt");
         let failure = Failure::new(FailureClass::Transient, FailureCode::MACHINE_LOST, reason);
         let finished = StageFinished::new(attempt, Outcome::failed(failure));
-        Some(StageFinished { ending: Ending::MachineLost, machine, ..finished }.into())
+        Some(StageFinished { ending: Ending::MachineLost, machine: Some(machine), ..finished }.into())
     }
 
     /// Tells the people who follow the run that no machine can make a task.
@@ -273,19 +239,19 @@ impl FleetExecutors {
         tokio::spawn(async move { client.publish(subject, note.into()).await });
     }
 
-    fn dropped<T>(&self, attempt: &AttemptId, reason: &str) -> Option<T> {
-        tracing::warn!(%attempt, reason, "a result was dropped");
-        None
-    }
-
     /// Waits for the result of an attempt. `None` if its machine was lost. Of an adopted attempt, the result may be there already.
-    async fn wait(&self, id: &AttemptId, token: u64) -> Result<Option<MadeAttempt<FleetSeat>>, Fault> {
+    async fn wait(
+        &self,
+        assignment: &Assignment,
+        machine: &MachineId,
+    ) -> Result<Option<MadeAttempt<FleetSeat>>, Fault> {
+        let id = &assignment.attempt.id;
         let _running = RunningGuard { desk: &self.desk, id };
         loop {
             let changed = self.desk.changed.notified();
             let Look { seat, is_made, is_silent } = self.desk.look(id);
             if is_made || is_silent {
-                if let Some((_, result)) = self.result(id, token).await? {
+                if let Some(result) = self.result(assignment, machine).await? {
                     self.desk.settle(id, &result.finished);
                     // The machine may have asked meanwhile.
                     let seat = seat.or_else(|| self.desk.look(id).seat);
@@ -371,14 +337,16 @@ impl Desk {
                     }
                     false => {
                         let reason = format!("`{}` needs {}", task.node, lacks.join(", "));
-                        tasks.lacking.insert(task, format!("`{machine}` lacks {}", lacks.join(", ")));
+                        // A machine can ask for tasks that do not exist.
+                        if tasks.wanted.contains_key(&task) {
+                            tasks.lacking.insert(task, format!("`{machine}` lacks {}", lacks.join(", ")));
+                        }
                         answers.send(&Answer::Refused { reason });
                     }
                 }
             }
             Ask::Beat { attempt, counts, waits_for, steered } => match tasks.running.get_mut(&attempt) {
-                Some(running) if running.is_of(&machine) => {
-                    running.machine = Some(machine);
+                Some(running) if running.machine == machine => {
                     running.heard = Instant::now();
                     running.pulse.copy_from(counts, waits_for);
                     answers.send(&match running.stop.load(Ordering::Relaxed) {
@@ -390,9 +358,12 @@ impl Desk {
                 None => answers.send(&self.unknown()),
             },
             Ask::Reserve { attempt, node, held, wanted } => {
-                let running = tasks.running.get_mut(&attempt);
-                let running = running.filter(|running| running.is_of(&machine));
+                let running = tasks.running.get_mut(&attempt).filter(|running| running.machine == machine);
                 answers.send(&match running {
+                    // A machine spends from the budget of its own node only.
+                    Some(running) if running.task.node != node && running.task.stage() != node => {
+                        Answer::Refused { reason: format!("the attempt is not one of `{node}`") }
+                    }
                     Some(running) => self.reserve(running, node, held, wanted),
                     None => self.unknown(),
                 });
@@ -406,10 +377,10 @@ impl Desk {
             }
             Ask::Made { attempt, goes_on } => {
                 let next = tasks.next.get(&attempt).and_then(|next| tasks.running.get(next));
-                if let Some(next) = next.filter(|next| next.is_of(&machine)) {
+                if let Some(next) = next.filter(|next| next.machine == machine) {
                     return answers.send(&Answer::Order(next.order.clone()));
                 }
-                match tasks.running.get_mut(&attempt).filter(|running| running.is_of(&machine)) {
+                match tasks.running.get_mut(&attempt).filter(|running| running.machine == machine) {
                     Some(running) => {
                         running.is_made = true;
                         // A machine that does not go on is told so by the caller that is dropped.
@@ -456,16 +427,17 @@ impl Desk {
         if self.since.elapsed() < self.lease.duration() { Answer::Later } else { Answer::Overtaken }
     }
 
+    /// Begins to wait for an attempt. The result of an adopted one may be there already.
     fn begin(
         &self,
         assignment: &Assignment,
-        machine: Option<MachineId>,
+        machine: MachineId,
         stages: Option<Arc<BTreeSet<NodeId>>>,
+        is_adopted: bool,
     ) -> Order {
         let (attempt, task) = (assignment.attempt.id.clone(), assignment.attempt.task.clone());
         let claimed = ClaimedTask { attempt: attempt.clone(), branch: task.branch.clone(), token: assignment.token };
         let order = Order { task: claimed, plan: self.plan };
-        let is_made = machine.is_none();
         let running = Running {
             task,
             attempt: assignment.attempt.clone(),
@@ -477,8 +449,7 @@ impl Desk {
             pulse: assignment.pulse.clone(),
             heard: Instant::now(),
             made: None,
-            // The result of an adopted attempt may be there.
-            is_made,
+            is_made: is_adopted,
             is_given_back: false,
             held: None,
         };
@@ -566,9 +537,12 @@ impl<'e> Executors for Machines<'e> {
 
     async fn adopt(&self, assignment: Assignment) -> Result<Option<MadeAttempt<SeatAt<'e>>>, Fault> {
         let Self(executors) = *self;
-        let (id, token) = (assignment.attempt.id.clone(), assignment.token);
-        executors.desk.begin(&assignment, None, None);
-        Ok(seated(executors.wait(&id, token).await?, executors))
+        // The record says for which machine the attempt was claimed. An attempt of a driver ended with it.
+        let Some(machine) = assignment.branch.open().and_then(|open| open.machine.clone()) else { return Ok(None) };
+        executors.desk.begin(&assignment, machine.clone(), None, true);
+        // Nothing is known here of the stages that the machine can make, so it asks for the next one like any other.
+        let made = executors.wait(&assignment, &machine).await?;
+        Ok(made.map(|MadeAttempt { result, .. }| MadeAttempt { result, seat: None }))
     }
 }
 
@@ -583,20 +557,19 @@ impl Seat for SeatAt<'_> {
 
     async fn make(self, assignment: Assignment) -> Result<Option<MadeAttempt<Self>>, Fault> {
         let Self { seat: FleetSeat { machine, waiting, stages }, executors } = self;
-        let (id, token) = (assignment.attempt.id.clone(), assignment.token);
-        let order = waiting.desk.begin(&assignment, Some(machine), stages);
+        let order = waiting.desk.begin(&assignment, machine.clone(), stages, false);
         if let Some(after) = &waiting.after {
             let mut tasks = waiting.desk.lock();
             let Tasks { running, next, .. } = &mut *tasks;
             next.retain(|_, next| running.contains_key(next));
-            next.insert(after.clone(), id.clone());
+            next.insert(after.clone(), assignment.attempt.id.clone());
         }
         let newest = lock(&waiting.newest).take();
         if let Some(Caller { answers, .. }) = newest {
             answers.send(&Answer::Order(order));
         }
         drop(waiting);
-        Ok(seated(executors.wait(&id, token).await?, executors))
+        Ok(seated(executors.wait(&assignment, &machine).await?, executors))
     }
 }
 

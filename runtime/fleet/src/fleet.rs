@@ -257,6 +257,14 @@ impl Fleet {
         NatsLog::new(self.jetstream.clone(), blobs, self.patience, self.roster.clone())
     }
 
+    /// Returns the id of this fleet, which no other one has.
+    ///
+    /// # Errors
+    /// The fleet was not joined.
+    pub(crate) fn id(&self) -> Result<&str, PortError> {
+        Ok(self.joined()?.id())
+    }
+
     /// Returns the public key of this machine.
     ///
     /// # Errors

@@ -43,6 +43,8 @@ impl Tip {
 pub struct Header {
     /// Version of the form of frames.
     version: i32,
+    /// Id of the fleet. The frame means nothing in another one.
+    fleet: String,
     /// The run.
     #[schemars(with = "String")]
     run: RunId,
@@ -81,11 +83,14 @@ impl Header {
         serde_json::to_vec(&Self { signature: None, ..self.clone() })
     }
 
-    /// Checks that the frame is one of this run, and that its signer signed it.
+    /// Checks that the frame is one of this run of this fleet, and that its signer signed it.
     ///
     /// # Errors
-    /// It is of another run, or its signature is not that of its content.
-    pub(crate) fn check_signature(&self, run: &RunId) -> Result<(), PortError> {
+    /// It is of another run or another fleet, or its signature is not that of its content.
+    pub(crate) fn check_signature(&self, fleet: &str, run: &RunId) -> Result<(), PortError> {
+        if self.fleet != fleet {
+            return Err(corrupt(self.first, "its frame is one of another fleet"));
+        }
         if self.run != *run {
             return Err(corrupt(self.first, format!("its frame is one of the run `{}`", self.run)));
         }
@@ -150,12 +155,14 @@ impl Frame {
     /// Returns the message, signed. `blob` is the digest of the events if they are stored as a blob.
     pub(crate) fn message(
         &self,
+        fleet: &str,
         run: &RunId,
         blob: Option<Digest>,
         key: &SigningKey,
     ) -> Result<Vec<u8>, serde_json::Error> {
         let mut header = Header {
             version: VERSION,
+            fleet: fleet.to_owned(),
             run: run.clone(),
             first: self.first(),
             count: self.records.len() as u64,
@@ -273,7 +280,7 @@ mod tests {
     }
 
     fn message(frame: &Frame) -> Vec<u8> {
-        frame.message(&"run".into(), None, &key(1)).unwrap()
+        frame.message("F", &"run".into(), None, &key(1)).unwrap()
     }
 
     fn read(message: &[u8], tip: Tip) -> Result<Vec<Record>, PortError> {
@@ -316,8 +323,10 @@ mod tests {
     #[test]
     fn a_header_that_was_changed_has_no_valid_signature() {
         let text = String::from_utf8(message(&frame(Tip::START, &["a", "b"]))).unwrap();
-        let check = |text: &str, run: &str| parse(text.as_bytes(), 1).unwrap().0.check_signature(&run.into());
+        let check = |text: &str, run: &str| parse(text.as_bytes(), 1).unwrap().0.check_signature("F", &run.into());
         check(&text, "run").unwrap();
+        let elsewhere = parse(text.as_bytes(), 1).unwrap().0.check_signature("G", &"run".into()).unwrap_err();
+        assert_eq!(elsewhere.to_string(), "journal record 1 is corrupt: its frame is one of another fleet");
         let other = key(2);
         let signer = key(1).public().to_string();
         let signed_elsewhere =

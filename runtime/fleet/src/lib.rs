@@ -33,6 +33,7 @@ pub mod machine;
 pub mod mail;
 mod permissions;
 mod repetition;
+mod result;
 pub mod roster;
 mod run;
 pub mod s3;

@@ -147,7 +147,7 @@ impl NatsLog {
         let (header, lines) = frame::parse(&message.payload, tip.seq + 1)?;
         // A frame that was stored twice is called so before anybody is asked who signed it.
         frame::follows(&header, tip)?;
-        header.check_signature(run)?;
+        header.check_signature(self.roster()?.id(), run)?;
         let at = roster::Place::new(message.seq, message.time).before(last);
         self.roster()?.require(&header.signer, at, roles(header.first), header.first).await?;
         let records = match (header.events, lines) {
@@ -224,7 +224,9 @@ impl NatsLog {
             Some(events) => Some(self.put(events.to_owned()).await?),
             None => None,
         };
-        let payload = frame.message(run, blob, key).map_err(|error| PortError::Unavailable(error.to_string()))?;
+        let payload = frame
+            .message(self.roster()?.id(), run, blob, key)
+            .map_err(|error| PortError::Unavailable(error.to_string()))?;
         let mut messages = self.pointers(run, frame);
         // Pointers that do not fit into the batch are stored before it. A pointer is a hint: whoever reads one asks the
         // driver, so one whose frame is then refused does no harm.

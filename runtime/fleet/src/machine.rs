@@ -10,6 +10,7 @@ use crate::consumer::{Consumer, Leased};
 use crate::fleet::{Fleet, FleetError};
 use crate::jetstream::{JetStream, Publish, RequestError};
 use crate::log::NatsLog;
+use crate::result::RESULT_BYTES_MAX;
 use crate::wire::{Answer, Ask, Made, MadeMessage, Order, PROTOCOL, Pointer, Question};
 use glovebox_engine::assignment::AttemptResult;
 use glovebox_engine::run::{AttemptControl, ClaimedTask, MachineError, MachineRun};
@@ -43,7 +44,7 @@ const CLAIM_ROUNDS: u32 = 2;
 const TOLD_LEASES: u32 = 2;
 /// Maximum size in bytes of a result that is in its message. The envelope has it in base64, and a server accepts messages of
 /// 1 MiB by default.
-const RESULT_BYTES_MAX: usize = 640 * 1024;
+const MESSAGE_BYTES_MAX: usize = 640 * 1024;
 /// Delay after an error of the servers.
 const AFTER_ERROR: Duration = Duration::from_secs(1);
 
@@ -239,20 +240,26 @@ impl Machine {
     /// waits for servers longer than an attempt may.
     async fn store(&self, run: &RunId, task: &ClaimedTask, result: AttemptResult, watch: &Watch) -> Result<(), String> {
         let AttemptResult { ingested, finished } = result;
-        let made = Made { protocol: PROTOCOL, machine: self.id.clone(), token: task.token, finished, ingested };
         let not_stored =
             |error: &dyn std::error::Error| format!("the result of an attempt could not be stored: {error}");
+        let fleet = self.fleet.id().map_err(|error| not_stored(&error))?.to_owned();
+        let made = Made { protocol: PROTOCOL, fleet, machine: self.id.clone(), token: task.token, finished, ingested };
         let message = self.message(made).await.map_err(|error| not_stored(&error))?;
         let subject = self.jetstream.name.result(run, &task.attempt);
         let message = Publish { subject: subject.clone(), payload: message.into() };
-        let begun = Instant::now();
+        let (begun, mut head) = (Instant::now(), 0);
         loop {
-            match self.jetstream.append(std::slice::from_ref(&message), Some(0), "").await {
-                // Another result is there already: of an earlier round, whose answer was lost.
-                Ok(_) | Err(RequestError::WrongHead) => return Ok(()),
+            match self.jetstream.append(std::slice::from_ref(&message), Some(head), "").await {
+                Ok(_) => return Ok(()),
                 Err(error) if begun.elapsed() > self.fleet.patience || watch.is_overtaken() => {
                     return Err(not_stored(&error));
                 }
+                // The answer to an earlier round was lost, or somebody else stored a message that does not count.
+                Err(RequestError::WrongHead) => match self.jetstream.last(&subject).await {
+                    Ok(Some(last)) if last.payload == message.payload => return Ok(()),
+                    Ok(Some(last)) => head = last.seq,
+                    _ => sleep(self.fleet.lease.beat()).await,
+                },
                 Err(_) => sleep(self.fleet.lease.beat()).await,
             }
         }
@@ -262,10 +269,14 @@ impl Machine {
         let unavailable = |error: &dyn std::error::Error| PortError::Unavailable(error.to_string());
         let bytes =
             serde_json::to_vec(&MadeMessage::Made(Box::new(made.clone()))).map_err(|error| unavailable(&error))?;
-        if bytes.len() <= RESULT_BYTES_MAX {
+        if bytes.len() <= MESSAGE_BYTES_MAX {
             return self.fleet.sign(PayloadType::FLEET_RESULT, &bytes);
         }
         let bytes = serde_json::to_vec(&made).map_err(|error| unavailable(&error))?;
+        if bytes.len() as u64 > RESULT_BYTES_MAX {
+            let reason = format!("it has {} bytes, and a driver reads {RESULT_BYTES_MAX}", bytes.len());
+            return Err(PortError::Unavailable(reason));
+        }
         let blobs = self.blobs.clone();
         let put = tokio::task::spawn_blocking(move || blobs.put_bytes(&bytes));
         let digest = put.await.map_err(|error| unavailable(&error))??;
@@ -300,7 +311,8 @@ enum NoAnswer {
 
 /// Asks the driver of a run, and waits for the answer for a third of the lease.
 async fn ask_driver(fleet: &Fleet, machine: &MachineId, run: &RunId, ask: Ask) -> Result<Answer, NoAnswer> {
-    let question = Question { protocol: PROTOCOL, run: run.clone(), machine: machine.clone(), ask };
+    let id = fleet.id().map_err(|_| NoAnswer::Silence)?.to_owned();
+    let question = Question { protocol: PROTOCOL, fleet: id, run: run.clone(), machine: machine.clone(), ask };
     let text = serde_json::to_vec(&question).map_err(|_| NoAnswer::Silence)?;
     let text = fleet.sign(PayloadType::FLEET_QUESTION, &text).map_err(|_| NoAnswer::Silence)?;
     let (jetstream, wait) = (&fleet.jetstream, fleet.lease.third());

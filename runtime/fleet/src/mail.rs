@@ -35,6 +35,8 @@ const MESSAGES_MAX: usize = 1000;
 #[derive(Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Letter {
+    /// The id of the fleet.
+    fleet: String,
     run: RunId,
     content: Content,
 }
@@ -188,11 +190,11 @@ async fn read(fleet: &Fleet, run: &RunId) -> Result<MailList, RequestError> {
 async fn letter(fleet: &Fleet, run: &RunId, payload: &[u8]) -> Result<Content, PortError> {
     let corrupt = |found: String| PortError::Corrupt { what: "a message".to_owned(), found };
     let signed = fleet.open(PayloadType::FLEET_MESSAGE, payload, Place::now(), SENDERS, 0).await?;
-    let Letter { run: of, content } =
+    let Letter { fleet: of_fleet, run: of, content } =
         serde_json::from_slice(&signed.payload).map_err(|error| corrupt(error.to_string()))?;
-    match of == *run {
+    match of_fleet == fleet.id()? && of == *run {
         true => Ok(content),
-        false => Err(corrupt(format!("it is one to run `{of}`"))),
+        false => Err(corrupt(format!("it is one to run `{of}`, or of another fleet"))),
     }
 }
 
@@ -226,7 +228,8 @@ impl Fleet {
 
     async fn post(&self, run: &RunId, name: &str, content: Content) -> Result<Sent, RequestErrorText> {
         let failed = |error: &dyn std::error::Error| RequestErrorText(error.to_string());
-        let letter = Letter { run: run.clone(), content };
+        let fleet = self.id().map_err(|error| failed(&error))?.to_owned();
+        let letter = Letter { fleet, run: run.clone(), content };
         let letter = serde_json::to_vec(&letter).map_err(|error| failed(&error))?;
         let payload = self.sign(PayloadType::FLEET_MESSAGE, &letter).map_err(|error| failed(&error))?.into();
         let letter = [Publish { subject: self.jetstream.name.mail(run, name), payload }];

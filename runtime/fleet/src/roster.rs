@@ -140,6 +140,11 @@ impl Roster {
         self.histories.lock().unwrap_or_else(PoisonError::into_inner).remove(machine);
     }
 
+    /// Returns the id of the fleet.
+    pub(crate) fn id(&self) -> &str {
+        &self.settings.id
+    }
+
     /// Returns what a machine was admitted to at a place.
     ///
     /// # Errors

@@ -36,8 +36,13 @@ const READ: Subjects = &[
     "$JS.API.STREAM.MSG.GET.M",
     "$JS.API.DIRECT.GET.S",
 ];
-/// What takes messages from queues.
-const PULL: Subjects = &["$JS.API.CONSUMER.CREATE.S.>", "$JS.API.CONSUMER.MSG.NEXT.S.>", "$JS.ACK.S.>"];
+/// What makes the queue of runs. A queue with another name could deliver messages to any subject.
+const MAKE_DRIVERS: Subjects = &["$JS.API.CONSUMER.CREATE.S.drivers.S.q.drive.*"];
+/// What takes runs from their queue.
+const PULL_DRIVERS: Subjects = &["$JS.API.CONSUMER.MSG.NEXT.S.drivers", "$JS.ACK.S.drivers.>"];
+/// What makes the queue of attempts, and takes attempts from it.
+const PULL_STAGES: Subjects =
+    &["$JS.API.CONSUMER.CREATE.S.stages.S.q.stage.>", "$JS.API.CONSUMER.MSG.NEXT.S.stages", "$JS.ACK.S.stages.>"];
 /// What makes the streams.
 const MAKE: Subjects = &[
     "$JS.API.STREAM.CREATE.S",
@@ -63,14 +68,19 @@ impl ServerRole {
         }
     }
 
-    fn may_publish(self) -> [Subjects; 3] {
+    fn may_publish(self) -> [Subjects; 4] {
         match self {
-            Self::Operator => [READ, MAKE, &[]],
-            Self::Client => [READ, PULL, &["S.r.*", "S.q.>", "S.m.*.*"]],
+            Self::Operator => [READ, MAKE, &[], &[]],
+            Self::Client => [READ, MAKE_DRIVERS, &[], &["S.r.*", "S.q.>", "S.m.*.*"]],
             // Messages to a run are removed when they are recorded. Nothing else is ever removed.
-            Self::Driver => [READ, PULL, &["S.r.*", "S.q.>", "S.m.*.*", "S.n.*", "$JS.API.STREAM.MSG.DELETE.M"]],
-            Self::Worker => [READ, PULL, &["S.x.*.*", "S.c.*"]],
-            Self::Reader => [READ, &[], &[]],
+            Self::Driver => [
+                READ,
+                MAKE_DRIVERS,
+                PULL_DRIVERS,
+                &["S.r.*", "S.q.>", "S.m.*.*", "S.n.*", "$JS.API.STREAM.MSG.DELETE.M"],
+            ],
+            Self::Worker => [READ, PULL_STAGES, &[], &["S.x.*.*", "S.c.*"]],
+            Self::Reader => [READ, &[], &[], &[]],
         }
     }
 
@@ -158,6 +168,14 @@ mod tests {
             assert_eq!(text.contains("\"team.a.*\""), role == ServerRole::Operator, "{text}");
             // A record that can be removed could be an expulsion.
             assert!(!text.contains("MSG.DELETE.team\"") && !text.contains("PURGE"), "{text}");
+            // A queue of one's own could deliver messages where the user may publish none.
+            assert!(!text.contains("CREATE.team.>") && !text.contains("NEXT.team.>"), "{text}");
+            assert_eq!(text.contains("NEXT.team.drivers"), role == ServerRole::Driver, "{text}");
+            assert_eq!(text.contains("NEXT.team.stages"), role == ServerRole::Worker, "{text}");
+            // A queue of another name could deliver messages to any subject.
+            assert!(!text.contains("CREATE.team.>") && !text.contains("NEXT.team.>"), "{text}");
+            assert_eq!(text.contains("NEXT.team.drivers"), role == ServerRole::Driver, "{text}");
+            assert_eq!(text.contains("NEXT.team.stages"), role == ServerRole::Worker, "{text}");
             assert!(text.contains(&format!("\"_INBOX_{}.>\"", role.as_str())), "{text}");
             assert!(!text.contains("\"_INBOX.>\"") && !text.contains("\">\""), "{text}");
         }

@@ -7,7 +7,7 @@ use crate::s3::S3Error;
 use glovebox_journal::ports::PortError;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::str::FromStr;
 use url::Url;
 
@@ -69,6 +69,14 @@ impl StoreUrl {
             Place::S3 { bucket, options } => Ok(ObjectBlobs::in_s3(bucket, &[credentials, options].concat())?),
             Place::Folder(folder) => ObjectBlobs::in_folder(folder)
                 .map_err(|reason| StoreError::Folder { folder: folder.display().to_string(), reason }),
+        }
+    }
+
+    /// Returns the folder of the store. `None` for a service.
+    pub fn folder(&self) -> Option<&Path> {
+        match &self.place {
+            Place::Folder(folder) => Some(folder),
+            Place::S3 { .. } => None,
         }
     }
 

@@ -43,6 +43,8 @@ impl Pointer {
 #[serde(deny_unknown_fields)]
 pub(crate) struct Question {
     pub(crate) protocol: u32,
+    /// The id of the fleet. A question of another fleet is not answered.
+    pub(crate) fleet: String,
     /// The run. A question about another run is not answered.
     pub(crate) run: RunId,
     pub(crate) machine: MachineId,
@@ -103,6 +105,8 @@ pub(crate) struct Order {
 #[serde(deny_unknown_fields)]
 pub(crate) struct Made {
     pub(crate) protocol: u32,
+    /// The id of the fleet.
+    pub(crate) fleet: String,
     pub(crate) machine: MachineId,
     /// The number of the record with the claim.
     pub(crate) token: u64,

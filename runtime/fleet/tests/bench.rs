@@ -64,11 +64,21 @@ pub(crate) async fn joined(address: &FleetAddress, key: SigningKey) -> Fleet {
 
 impl Bench {
     pub(crate) async fn start(count: usize) -> Self {
+        Self::start_with(count, None).await
+    }
+
+    /// Starts servers with the settings of another fleet, which is then the same fleet on other servers.
+    pub(crate) async fn start_with(count: usize, settings: Option<Vec<u8>>) -> Self {
         let servers = NatsServers::start(count, "");
         let replication = if count == 1 { Replication::SingleNode } else { Replication::Cluster };
         let fleet = connect(servers.addresses()).await;
         fleet.init(replication).await.unwrap();
-        establish(&fleet).await;
+        if let Some(settings) = settings {
+            let client = async_nats::connect(servers.addresses()).await.unwrap();
+            client.request("gb.f", settings.into()).await.unwrap();
+        } else {
+            establish(&fleet).await;
+        }
         let both = admission("machine", &[Role::Submit, Role::Drive]);
         fleet.admit(&operator(), machine().public(), both).await.unwrap();
         Self { servers, blobs: ObjectBlobs::in_memory().unwrap() }

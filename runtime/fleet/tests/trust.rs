@@ -46,8 +46,8 @@ async fn store(bench: &Bench, subject: &str, payload: &[u8]) {
     assert!(String::from_utf8_lossy(&answer.payload).contains("\"seq\""), "{answer:?}");
 }
 
-/// Returns the frames that a machine appends to a run on servers where it may.
-async fn frames_of(first: SigningKey, then: SigningKey) -> Vec<Vec<u8>> {
+/// Returns the settings of a fleet, and the frames that a machine appends to a run on servers where it may.
+async fn frames_of(first: SigningKey, then: SigningKey) -> (Vec<u8>, Vec<Vec<u8>>) {
     let elsewhere = Bench::start(1).await;
     let fleet = elsewhere.fleet().await;
     for (number, key) in [&first, &then].into_iter().enumerate() {
@@ -60,7 +60,7 @@ async fn frames_of(first: SigningKey, then: SigningKey) -> Vec<Vec<u8>> {
         let fleet = joined(&address(elsewhere.servers.addresses()), key).await;
         append(&fleet.log(elsewhere.blobs.clone()), &[], &[note(text)]).await.unwrap();
     }
-    messages(&elsewhere, "gb.r.run").await
+    (messages(&elsewhere, "gb.f").await.remove(0), messages(&elsewhere, "gb.r.run").await)
 }
 
 /// Copies frames to a run of this fleet, and returns what a new machine reads there.
@@ -90,8 +90,8 @@ async fn a_frame_counts_by_the_role_of_its_signer() {
         (machine(), stranger(), Err(2)),
         (worker(), machine(), Err(1)),
     ] {
-        let frames = frames_of(first, then).await;
-        let bench = Bench::start(1).await;
+        let (settings, frames) = frames_of(first, then).await;
+        let bench = Bench::start_with(1, Some(settings)).await;
         let fleet = bench.fleet().await;
         fleet.admit(&operator(), client().public(), admission("client", &[Role::Submit])).await.unwrap();
         fleet.admit(&operator(), worker().public(), admission("worker", &[Role::Build, Role::Verify])).await.unwrap();
@@ -106,6 +106,17 @@ async fn a_frame_counts_by_the_role_of_its_signer() {
             }
         }
     }
+}
+
+/// The same machines are admitted in both fleets, and the same people operate them.
+#[tokio::test]
+async fn a_frame_of_another_fleet_is_corrupt() {
+    if !can_run("frames of other fleets") {
+        return;
+    }
+    let (_, frames) = frames_of(machine(), machine()).await;
+    let error = copied(&Bench::start(1).await, &frames).await.unwrap_err();
+    assert_eq!(error.to_string(), "journal record 1 is corrupt: its frame is one of another fleet");
 }
 
 #[tokio::test]
@@ -183,8 +194,8 @@ async fn a_frame_after_the_expulsion_of_its_signer_never_counts() {
     if !can_run("frames after an expulsion") {
         return;
     }
-    let frames = frames_of(machine(), machine()).await;
-    let bench = Bench::start(1).await;
+    let (settings, frames) = frames_of(machine(), machine()).await;
+    let bench = Bench::start_with(1, Some(settings)).await;
     let fleet = bench.fleet().await;
     assert_eq!(copied(&bench, &frames[..1]).await.unwrap(), ["a"]);
     fleet.expel(&operator(), machine().public()).await.unwrap();
@@ -356,6 +367,25 @@ async fn a_worker_cannot_write_a_journal() {
         let removed = tokio::time::timeout(Duration::from_secs(1), removed).await;
         assert!(!matches!(removed, Ok(Ok(_))), "{role}: {removed:?}");
     }
+    // A queue of its own would deliver stored results as messages of people, or take the runs of drivers.
+    let own = r#"{"stream_name":"gb","config":{"durable_name":"own","filter_subject":"gb.x.>","deliver_subject":"gb.m.run.one",
+        "ack_policy":"none","deliver_policy":"all"}}"#;
+    for (subject, request) in [
+        ("$JS.API.CONSUMER.CREATE.gb.own.gb.x.>", own),
+        ("$JS.API.CONSUMER.CREATE.gb.own", own),
+        ("$JS.API.CONSUMER.DURABLE.CREATE.gb.own", own),
+        ("$JS.API.CONSUMER.CREATE.gb.drivers.gb.q.drive.*", "{}"),
+        ("$JS.API.CONSUMER.MSG.NEXT.gb.drivers", r#"{"batch":1}"#),
+        ("$JS.API.CONSUMER.DELETE.gb.stages", ""),
+    ] {
+        let asked = tokio::time::timeout(Duration::from_secs(1), raw.request(subject, request.into())).await;
+        assert!(!matches!(asked, Ok(Ok(_))), "{subject}: {asked:?}");
+    }
+    // What `work` asks for is allowed.
+    let queue = r#"{"stream_name":"gb","config":{"durable_name":"stages","filter_subject":"gb.q.stage.any.*.*",
+        "ack_policy":"explicit","deliver_policy":"all"}}"#;
+    let made = raw.request("$JS.API.CONSUMER.CREATE.gb.stages.gb.q.stage.any.*.*", queue.into()).await.unwrap();
+    assert!(String::from_utf8_lossy(&made.payload).contains("\"name\":\"stages\""), "{made:?}");
     let stored = raw.request("gb.x.run.one", "x".into()).await.unwrap();
     assert!(String::from_utf8_lossy(&stored.payload).contains("\"seq\""), "a worker stores results: {stored:?}");
     assert_eq!(texts(&reader.read(&run(), 1, 10).await.unwrap()), ["a", "b"]);

@@ -204,6 +204,12 @@ pub trait BlobStore: Send + Sync {
     /// [`PortError::Corrupt`].
     fn open(&self, digest: &Digest) -> Result<Box<dyn Read + Send>, PortError>;
 
+    /// As [`BlobStore::open`], for a blob that may have at most `bytes_max` bytes. Nothing after them is returned, and a store
+    /// of another machine refuses a longer blob before it is transferred.
+    fn open_at_most(&self, digest: &Digest, bytes_max: u64) -> Result<Box<dyn Read + Send>, PortError> {
+        Ok(Box::new(self.open(digest)?.take(bytes_max)))
+    }
+
     /// Opens a blob without verifying its digest, for readers that hash the bytes while they copy. The error of a blob that
     /// does not exist is [`io::ErrorKind::NotFound`].
     fn open_unverified(&self, digest: &Digest) -> io::Result<Box<dyn Read + Send>>;

@@ -29,7 +29,7 @@ mod verify;
 pub use binding::{Binding, BoundComponent, CommandAccess, HoldoutAccess, HookTexts, PlannedProgram, Separation, Want};
 pub use capability::Capability;
 pub use capability_set::{CapabilitySet, PlanCapabilities, reached};
-pub use egress::{Egress, EgressSink, EgressSource, PlanEgress};
+pub use egress::{Client, Egress, EgressSink, EgressSource, PlanEgress};
 pub use holdout_readers::{HoldoutPlan, HoldoutReader};
 pub use models::{ChosenModel, PlanAsks, PlanModel, PlannedModel};
 pub use origin::{Grant, GrantField, Origin, OriginPart};

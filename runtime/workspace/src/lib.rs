@@ -49,6 +49,7 @@ pub mod quarantine;
 pub mod record_files;
 pub mod refusal;
 pub mod regular_file;
+pub mod reported;
 pub mod repository;
 pub mod repository_shape;
 pub mod restore;

@@ -4,6 +4,7 @@
 //! folders that contain a run are never copied. Links are never followed. The user's tree is only read. Invariant:
 //! [`Base`] lists exactly the files of the copy.
 
+mod bounds;
 mod copiers;
 mod listing;
 pub(crate) mod missing;

@@ -24,8 +24,8 @@ pub struct WorkArguments {
     /// Make no stages: only drive runs
     #[arg(long, conflicts_with_all = ["no_drive", "seats"])]
     pub no_execute: bool,
-    /// Allow stages to send data of this machine out, in the words of `glovebox plan`, such as
-    /// `env OPENAI_API_KEY to https://api.openai.com:443`
+    /// Allow stages to use what is this machine's, in the words of the refusal, such as
+    /// `env OPENAI_API_KEY to https://api.openai.com` or `folder /srv/data to fleet`
     #[arg(long, value_name = "SOURCE to SINK")]
     pub allow: Vec<String>,
     /// Folder for the files of runs; default: the folder for caches

@@ -58,14 +58,15 @@ async fn serve(arguments: &WorkArguments) -> CommandResult {
     let drives = !arguments.no_drive && admission.has_any(&[Role::Drive]);
     let id = MachineId::from(admission.name.as_str());
     let (dir, _lock) = open_dir(arguments, &id)?;
-    let ConnectedFleet { fleet, blobs, .. } = &connected;
+    let ConnectedFleet { fleet, blobs, store } = &connected;
     let log = Arc::new(fleet.log(blobs.clone()));
     let is_draining = Arc::new(AtomicBool::new(false));
     let stop = |error| crate::fleet_connection::stop(&error);
     let (labels, tier) = (labels(arguments, &admission)?, arguments.tier);
     let best = capability::find().tier;
     let facts = capability::facts(labels.clone(), best.map(|best| tier.map_or(best, |tier| tier.min(best))));
-    let settings = MachineSettings { labels, tier, allowed: Allowed::parse(&arguments.allow)? };
+    let private = store.folder().map(Path::to_owned).into_iter().collect();
+    let settings = MachineSettings { labels, tier, allowed: Allowed::parse(&arguments.allow)?, private };
     let prepared = Rc::new(Prepared::new(dir, Arc::clone(&log), blobs.clone(), id.clone(), settings));
     let mut tasks = JoinSet::new();
     if executes {

@@ -205,9 +205,10 @@ where
             Level::DEBUG => "debug",
             Level::TRACE => "trace",
         };
-        write!(line, "{level}: ")?;
-        context.field_format().format_fields(line.by_ref(), event)?;
-        writeln!(line)
+        // Names and reasons in fields may come from other machines.
+        let mut fields = String::new();
+        context.field_format().format_fields(Writer::new(&mut fields), event)?;
+        writeln!(line, "{level}: {}", visible::line(&fields))
     }
 }
 

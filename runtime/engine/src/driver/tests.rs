@@ -45,6 +45,7 @@ fn open(claim: &Assignment) -> OpenTask {
         ready_seq: 0,
         head: 0,
         attempt_id: Some(claim.attempt.id.clone()),
+        machine: None,
         quota: None,
     }
 }

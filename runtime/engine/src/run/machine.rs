@@ -10,7 +10,6 @@
 
 use super::budget::{budget, has_spending_bounds};
 use super::packs::Contents;
-use super::restore;
 use super::workspace::{WorkspaceFollower, keep_replaced};
 use super::{RunDir, WORKSPACE_DIR, bench};
 use crate::assignment::{Assignment, AttemptResult};
@@ -35,7 +34,7 @@ use std::collections::BTreeMap;
 use std::io::{self, ErrorKind, Read};
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use tokio::sync::Mutex;
 use tokio::sync::mpsc::Sender;
 
@@ -47,8 +46,12 @@ pub(super) const POLICIES: &str = "policies.";
 const CONTENTS_DIR: &str = "contents";
 /// The folder of the settings in the directory of the run.
 const SETTINGS_DIR: &str = "settings";
-/// Maximum size of a setting or a component, in bytes.
-const SETTING_BYTES_MAX: u64 = 1 << 30;
+/// Maximum number of settings, components and signatures of a run.
+const SETTINGS_MAX: usize = 1024;
+/// Maximum size of everything together that the binding of a run reads from blobs, in bytes.
+const SETTINGS_BYTES_MAX: u64 = 512 << 20;
+/// Maximum size of the list of the initial files, in bytes. It has room for 200,000 files with long names.
+const BASE_BYTES_MAX: u64 = 256 << 20;
 /// Number of records that are read at a time.
 const PAGE_RECORDS: usize = 256;
 
@@ -61,6 +64,14 @@ pub enum MachineError {
     /// The run was not started for several machines.
     #[error("run `{0}` was started for one machine")]
     NotShared(RunId),
+    /// The first record cannot be that of the run, or is one that no machine of this version writes.
+    #[error("run `{run}` cannot be made here: {reason}")]
+    Refused {
+        /// The run.
+        run: RunId,
+        /// What is wrong.
+        reason: String,
+    },
     /// The plan that this machine binds is not the plan of the run.
     #[error("the plan of this machine has the digest {found}, expected {expected}")]
     OtherPlan {
@@ -110,6 +121,8 @@ pub struct UnboundRun<L, B> {
     started: RunStarted,
     base: Base,
     contents: Contents,
+    /// Number of bytes that may still be read for the binding.
+    left: AtomicU64,
 }
 
 impl<L: RunLog + 'static, B: BlobStore + 'static> UnboundRun<L, B> {
@@ -118,13 +131,23 @@ impl<L: RunLog + 'static, B: BlobStore + 'static> UnboundRun<L, B> {
     ///
     /// # Errors
     ///
-    /// The run has not begun or was started for one machine, or a store or the disk fails.
+    /// The run has not begun or was started for one machine, its first record is that of another run or names more files than a
+    /// run may have, or a store or the disk fails.
     pub async fn open(dir: RunDir, journal: Arc<L>, blobs: Arc<B>, run: &RunId) -> Result<Self, MachineError> {
         let first = journal.read(run, 1, 1).await.map_err(RunError::from)?;
         let started = first.first().and_then(|first| first.event.run_started()).ok_or(RunError::NotStarted)?.clone();
         let (Some(_), Some(packs)) = (&started.settings, started.workspace.packs_digest) else {
             return Err(MachineError::NotShared(run.clone()));
         };
+        let refused = |reason: String| MachineError::Refused { run: run.clone(), reason };
+        // Another run's journal would decide what this machine makes.
+        if started.run_id != *run {
+            return Err(refused("its first record is that of another run".to_owned()));
+        }
+        let base = read_base(Arc::clone(&blobs), started.workspace.base_digest).await?;
+        if let Some(fault) = base.fault() {
+            return Err(refused(format!("the list of its files: {fault}")));
+        }
         blocking(move || {
             let folder = |name| dir.path.join(name);
             // Nothing of it is in the journal, so nothing is known about it after the end of an earlier process.
@@ -134,12 +157,11 @@ impl<L: RunLog + 'static, B: BlobStore + 'static> UnboundRun<L, B> {
             sweep(&dir);
             dir.dir.create_dir_all(CONTENTS_DIR).map_err(disk)?;
             let contents = Contents::new(folder(CONTENTS_DIR));
-            let base = blobs.read_all(&started.workspace.base_digest, restore::BASE_BYTES_MAX)?;
-            let base: Base = serde_json::from_slice(&base).map_err(|error| RunError::Workspace(Box::new(error)))?;
             contents.fetch(&base, &packs, &*blobs)?;
             dir.dir.create_dir_all(WORKSPACE_DIR).map_err(disk)?;
             restore_to(&dir, &base, &contents, &*blobs, &Replay::default())?;
-            Ok(Self { dir, journal, blobs, started, base, contents })
+            let left = AtomicU64::new(SETTINGS_BYTES_MAX);
+            Ok(Self { dir, journal, blobs, started, base, contents, left })
         })
         .await
         .map_err(MachineError::from)
@@ -169,21 +191,31 @@ impl<L: RunLog + 'static, B: BlobStore + 'static> UnboundRun<L, B> {
     ///
     /// # Errors
     ///
-    /// The blob is missing, is not text, or is longer than 1 GiB.
+    /// The blob is missing or is not text, or the binding has read more than 512 MiB.
     pub fn text(&self, digest: &Digest) -> Result<String, RunError> {
-        let bytes = self.blobs.read_all(digest, SETTING_BYTES_MAX)?;
-        String::from_utf8(bytes).map_err(|error| RunError::Workspace(Box::new(error)))
+        String::from_utf8(self.read(digest)?).map_err(|error| RunError::Workspace(Box::new(error)))
+    }
+
+    /// Reads a blob for the binding. Whoever began the run names the blobs, and may name one any number of times.
+    fn read(&self, digest: &Digest) -> Result<Vec<u8>, RunError> {
+        let bytes = self.blobs.read_all(digest, self.left.load(Ordering::Relaxed))?;
+        self.left.fetch_sub(bytes.len() as u64, Ordering::Relaxed);
+        Ok(bytes)
     }
 
     /// Reads the settings of the run. Blocks.
     ///
     /// # Errors
     ///
-    /// A blob is missing or rotten.
+    /// A blob is missing or rotten, or there are more than 1,024 settings, or 512 MiB of them.
     pub fn settings(&self) -> Result<SettingFiles, RunError> {
         let settings = self.started.settings.as_deref().ok_or(RunError::NotStarted)?;
         let StartedSettings { config_digest, lock_digest, plugins, setting_files } = settings;
-        let read = |digest: &Digest| Ok::<_, RunError>(self.blobs.read_all(digest, SETTING_BYTES_MAX)?);
+        let signatures: usize = plugins.values().map(|plugin| plugin.signatures.len()).sum();
+        if plugins.len().saturating_add(signatures).saturating_add(setting_files.len()) > SETTINGS_MAX {
+            return Err(RunError::Workspace(format!("the run has more than {SETTINGS_MAX} settings").into()));
+        }
+        let read = |digest: &Digest| self.read(digest);
         let component = |StartedPlugin { digest, signatures }: &StartedPlugin| {
             let signatures = signatures.iter().map(read).collect::<Result<_, _>>()?;
             Ok::<_, RunError>(ShippedComponent { bytes: read(digest)?.into(), signatures })
@@ -215,7 +247,7 @@ impl<L: RunLog + 'static, B: BlobStore + 'static> UnboundRun<L, B> {
         if found != expected {
             return Err(MachineError::OtherPlan { found, expected });
         }
-        let Self { dir, journal, blobs, started, base, contents } = self;
+        let Self { dir, journal, blobs, started, base, contents, .. } = self;
         let position = Position { replay: Replay::default(), next: 1 };
         Ok(MachineRun {
             run: started.run_id,
@@ -363,6 +395,15 @@ impl<L: RunLog, B: BlobStore + 'static> MachineRun<L, B> {
         *position = Position { replay, next };
         Ok(())
     }
+}
+
+/// Reads the list of the initial files.
+async fn read_base<B: BlobStore + 'static>(blobs: Arc<B>, digest: Digest) -> Result<Base, RunError> {
+    let read = move || {
+        let base = blobs.read_all(&digest, BASE_BYTES_MAX)?;
+        serde_json::from_slice(&base).map_err(|error| RunError::Workspace(Box::new(error)))
+    };
+    blocking(read).await
 }
 
 /// Restores the workspace to a state of the run.

@@ -111,10 +111,16 @@ impl Contents {
             if files.iter().all(|file| self.has(file)) {
                 continue;
             }
-            let mut pack = blobs.open(&digest)?;
+            let length = |file: &Digest| {
+                lengths.get(file).copied().ok_or_else(|| corrupt(list, "a file that the run does not have"))
+            };
+            // A pack that is longer than its files is not read to its end.
+            let most =
+                files.iter().try_fold(0_u64, |sum, file| Ok::<_, PortError>(sum.saturating_add(length(file)?)))?;
+            let mut pack = blobs.open_at_most(&digest, most)?;
             for file in files {
-                let length = lengths.get(&file).ok_or_else(|| corrupt(list, "a file that the run does not have"))?;
-                self.unpack(&mut pack, &file, *length).map_err(|error| match error.kind() {
+                let length = length(&file)?;
+                self.unpack(&mut pack, &file, length).map_err(|error| match error.kind() {
                     ErrorKind::InvalidData => corrupt(&digest, &error.to_string()).into(),
                     _ => RunError::Workspace(Box::new(error)),
                 })?;
@@ -191,6 +197,11 @@ mod tests {
         std::fs::create_dir(folder.path().join("empty")).unwrap();
         let error = empty.fetch(&base, &wrong, &blobs).unwrap_err().to_string();
         assert!(error.contains("has another content"), "{error}");
+        // A file that the run does not have would fill the disk.
+        let packs = vec![Pack { digest: blobs.put_bytes(b"x").unwrap(), files: vec![Digest::hash(b"x")] }];
+        let list = serde_json::to_vec(&PackList { version: VERSION, packs }).unwrap();
+        let error = empty.fetch(&base, &blobs.put_bytes(&list).unwrap(), &blobs).unwrap_err().to_string();
+        assert!(error.contains("a file that the run does not have"), "{error}");
         std::fs::write(workspace.join("a"), "changed").unwrap();
         let error = store(&workspace, &base, &blobs).unwrap_err();
         let cause = std::error::Error::source(&error).unwrap().to_string();

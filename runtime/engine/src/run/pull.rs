@@ -34,7 +34,7 @@ pub struct Pulled {
 ///
 /// # Errors
 ///
-/// A blob is missing or rotten, a record has another hash than before, or the disk fails.
+/// A blob is missing or rotten, the first record names files that no run has, a record has another hash than before, or the disk fails.
 pub async fn pull<B: BlobStore>(
     dir: &RunDir,
     run: &RunId,
@@ -47,6 +47,12 @@ pub async fn pull<B: BlobStore>(
     let started = records.first().and_then(|first| first.event.run_started()).ok_or(RunError::NotStarted)?;
     let base: Base = serde_json::from_slice(&from.read_all(&started.workspace.base_digest, BASE_BYTES_MAX)?)
         .map_err(|error| RunError::Workspace(Box::new(error)))?;
+    if let Some(fault) = base.fault() {
+        return Err(RunError::Workspace(format!("the list of its files: {fault}").into()));
+    }
+    if started.run_id != *run {
+        return Err(RunError::Workspace("its first record is that of another run".into()));
+    }
     // Events that were appended together are appended together again.
     for batch in records.chunk_by(|one, other| one.at == other.at) {
         let events: Vec<Event> = batch.iter().map(|record| record.event.clone()).collect();

@@ -5,6 +5,9 @@
 //! reads, through the workspace and through answers of models. So every source that any process can read is paired with every
 //! destination that any process or model reaches. A key is not readable by processes and is paired only with the host of its
 //! own model. This module does not know whether the user has confirmed a pair.
+//!
+//! A machine of a fleet makes stages for other people, who get everything that a stage writes. So the fleet is a destination
+//! there, also of a stage without a network, and what a stage reaches on the machine or near it is a source.
 
 use super::Plan;
 use super::capability::MachineFolder;
@@ -16,6 +19,15 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use std::collections::BTreeMap;
 use std::fmt;
+
+/// For whom a machine executes a plan.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Client {
+    /// For its own user, who gets the results.
+    User,
+    /// For the people of a fleet.
+    Fleet,
+}
 
 /// Data of the user that the files of the project do not contain.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
@@ -29,6 +41,10 @@ pub enum EgressSource {
     /// A folder of the machine that commands, agent programs or tool servers read. Folders of toolchains and stores that
     /// Glovebox itself found are not included.
     Folder(MachineFolder),
+    /// What answers a model's requests on this machine, or near it without a key: scheme, host and port.
+    LocalService(String),
+    /// What answers on this machine and near it, to a process with the network `full`.
+    Network,
 }
 
 /// A destination that does not belong to the user.
@@ -43,6 +59,8 @@ pub enum EgressSink {
     Proxy(HostRule),
     /// Everything that this machine can reach.
     FullNetwork,
+    /// The people who begin and follow runs of the fleet, and its other machines.
+    Fleet,
 }
 
 /// A source and a destination that its data could reach.
@@ -77,19 +95,27 @@ pub struct PlanEgress {
 type Reasons<T> = BTreeMap<T, String>;
 
 impl Plan {
-    /// Returns every pair of a source of user data and a destination that the data could reach. A provider's own host
-    /// with its usual key is not included, because data that is sent there stays in the user's own account.
-    pub fn egress(&self) -> Vec<Egress> {
-        let sinks = self.egress_sinks();
+    /// Returns every pair of a source of user data and a destination that the data could reach. For the user, a provider's
+    /// own host with its usual key is not included, because data that is sent there stays in the user's own account.
+    pub fn egress(&self, client: Client) -> Vec<Egress> {
+        let (mut sinks, mut sources) = (self.egress_sinks(), self.read_sources());
         let has_full = sinks.contains_key(&EgressSink::FullNetwork);
+        if client == Client::Fleet {
+            sinks.insert(EgressSink::Fleet, "the stages of the run".to_owned());
+            sources.extend(self.reached_sources());
+        }
         let mut found: BTreeMap<(EgressSource, EgressSink), (String, String)> = BTreeMap::new();
-        for (source, named_in) in self.read_sources() {
+        for (source, named_in) in sources {
             for (sink, reached_by) in &sinks {
                 found.insert((source.clone(), sink.clone()), (named_in.clone(), reached_by.clone()));
             }
         }
         for model in self.asked_models().into_values() {
-            let Some(pair) = Egress::for_key(model.configured(), has_full) else { continue };
+            let pair = match client {
+                Client::User => Egress::for_key(model.configured(), has_full),
+                Client::Fleet => Egress::for_any_key(model.configured()),
+            };
+            let Some(pair) = pair else { continue };
             found.entry((pair.source, pair.sink)).or_insert((pair.named_in, pair.reached_by));
         }
         let pairs = found.into_iter();
@@ -133,6 +159,18 @@ impl Plan {
         found
     }
 
+    /// Returns what processes and models reach on this machine and near it.
+    fn reached_sources(&self) -> Reasons<EgressSource> {
+        let full = self.with_full_network().into_iter().map(|by| (EgressSource::Network, by));
+        // A model without a key can be any server in the network of the machine.
+        let is_near = |access: &ModelAccess| access.endpoint.is_local() || access.key == KeySource::None;
+        let near = self.asked_models().into_iter().filter(|(_, model)| is_near(&model.access));
+        let near = near.map(|(name, model)| {
+            (EgressSource::LocalService(model.access.endpoint.origin()), format!("[models.{name}]"))
+        });
+        full.chain(near).collect()
+    }
+
     /// Returns the data of the user that processes can read. Keys of models are not included.
     fn read_sources(&self) -> Reasons<EgressSource> {
         let mut found = Reasons::new();
@@ -167,16 +205,26 @@ impl Egress {
     /// machine. If `has_full` is true, another process has the network `full`, and this machine then counts as a destination
     /// too.
     pub fn for_key(model: ConfiguredModel<'_>, has_full: bool) -> Option<Self> {
+        let sink = match model.access.endpoint.is_local() {
+            false => foreign(model.access)?,
+            true if has_full => EgressSink::OpenLoopback(model.access.endpoint.origin()),
+            true => return None,
+        };
+        Self::for_key_at(model, sink)
+    }
+
+    /// Returns the pair of a model's key and its destination, whatever it is. `None` if the model has no key.
+    fn for_any_key(model: ConfiguredModel<'_>) -> Option<Self> {
+        let sink = EgressSink::Model(model.access.endpoint.origin(), model.access.ca_file.clone());
+        Self::for_key_at(model, sink)
+    }
+
+    fn for_key_at(model: ConfiguredModel<'_>, sink: EgressSink) -> Option<Self> {
         let ConfiguredModel { name, access } = model;
         let source = match &access.key {
             KeySource::None => return None,
             KeySource::Variable(variable) => EgressSource::Variable(variable.to_owned()),
             KeySource::File(file) => EgressSource::KeyFile(file.to_owned()),
-        };
-        let sink = match access.endpoint.is_local() {
-            false => foreign(access)?,
-            true if has_full => EgressSink::OpenLoopback(access.endpoint.origin()),
-            true => return None,
         };
         Some(Self { source, sink, named_in: format!("[models.{name}]"), reached_by: format!("model `{name}`") })
     }
@@ -204,6 +252,8 @@ impl fmt::Display for EgressSource {
             Self::History => f.write_str("git history"),
             Self::KeyFile(file) => write!(f, "file {file}"),
             Self::Folder(folder) => write!(f, "folder {}", folder.0),
+            Self::LocalService(origin) => write!(f, "service {origin}"),
+            Self::Network => f.write_str("network full"),
         }
     }
 }
@@ -214,6 +264,7 @@ impl fmt::Display for EgressSink {
             Self::Model(origin, _) | Self::OpenLoopback(origin) => f.write_str(origin),
             Self::Proxy(host) => write!(f, "proxy {host}"),
             Self::FullNetwork => f.write_str("network full"),
+            Self::Fleet => f.write_str("fleet"),
         }
     }
 }

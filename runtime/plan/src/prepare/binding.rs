@@ -4,7 +4,7 @@ use super::agent_programs;
 use super::capability;
 use super::component_host::ComponentHost;
 use super::dependencies::{self, Dependencies};
-use super::executor::{Executor, SandboxEnv, ServerEnv, Worker};
+use super::executor::{Executor, SandboxEnv, ServerEnv, Targets, Worker};
 use super::findings::{Findings, merged};
 use super::folders::private_dirs;
 use super::keys;
@@ -183,15 +183,47 @@ impl Bound {
     ///
     /// Fails if a transfer is not allowed, or if a key or a variable cannot be read.
     pub fn ready(
-        mut self,
+        self,
         project: &Project,
         pipeline: &Path,
         confirm: &dyn Fn(&[Wanted]) -> Result<bool, Refusal>,
     ) -> Result<Executor, Refusal> {
+        let secrets = self.secrets(project, pipeline, confirm)?;
+        self.executor(project, secrets)
+    }
+
+    /// As [`Bound::ready`], on a machine of a fleet. If a transfer is not allowed here or a key cannot be read, the executor has
+    /// no key and no variable: it may drive the run, and must not make its stages, for the reason that is returned with it.
+    ///
+    /// # Errors
+    ///
+    /// A policy cannot be loaded.
+    pub fn ready_in_fleet(
+        self,
+        project: &Project,
+        pipeline: &Path,
+        confirm: &dyn Fn(&[Wanted]) -> Result<bool, Refusal>,
+    ) -> Result<(Executor, Option<Refusal>), Refusal> {
+        match self.secrets(project, pipeline, confirm) {
+            Ok(secrets) => Ok((self.executor(project, secrets)?, None)),
+            Err(refusal) => Ok((self.executor(project, Secrets::default())?, Some(refusal))),
+        }
+    }
+
+    /// Reads keys and variables, after every transfer was confirmed.
+    fn secrets(
+        &self,
+        project: &Project,
+        pipeline: &Path,
+        confirm: &dyn Fn(&[Wanted]) -> Result<bool, Refusal>,
+    ) -> Result<Secrets, Refusal> {
         // This must come before any key or variable is read and any host is looked up.
         trust::require(project, &self.plan, pipeline, confirm)?;
-        let targets = keys::targets(project, &self.plan)?;
-        self.sandbox_env.server_env = keys::server_env(&self.plan)?;
+        Ok(Secrets { targets: keys::targets(project, &self.plan)?, server_env: keys::server_env(&self.plan)? })
+    }
+
+    fn executor(mut self, project: &Project, secrets: Secrets) -> Result<Executor, Refusal> {
+        self.sandbox_env.server_env = secrets.server_env;
         let sandbox = self.plan.commands.sandbox.record(self.landlock_abi);
         let policies = Arc::new(run_policies(project, &self.plan)?);
         let worker = Worker { sandbox, policies, ..Worker::this_process() };
@@ -200,11 +232,18 @@ impl Bound {
             host: self.host,
             sandbox_env: self.sandbox_env,
             protected: self.protected,
-            targets,
+            targets: secrets.targets,
             revocations: Arc::clone(&project.revocations),
             worker,
         })
     }
+}
+
+/// The keys of models and the variables of tool servers.
+#[derive(Default)]
+struct Secrets {
+    targets: Targets,
+    server_env: ServerEnv,
 }
 
 impl Bound {

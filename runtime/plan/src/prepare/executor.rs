@@ -8,11 +8,13 @@ use glovebox_host::judgement::PolicySet;
 use glovebox_host::tools::Secret;
 use glovebox_jail::jail::ExecPolicy;
 use glovebox_models::target::Target;
+use glovebox_names::visible::is_deceptive;
+use glovebox_record::path::PATH_BYTES_MAX;
 use glovebox_record::scope::Entry;
 use glovebox_record::{SandboxRecord, Tier};
 use glovebox_workspace::protect::Protected;
 use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
+use std::path::{Component, Path, PathBuf};
 use std::sync::Arc;
 
 /// How models are reached, including keys, by their names in `glovebox.toml`.
@@ -88,8 +90,13 @@ impl SandboxEnv {
     /// stay valid.
     pub fn inside(&self) -> &Path {
         let project = &self.project;
+        // The path of a fleet's run is what somebody else wrote into its first record.
+        let is_plain = project.is_absolute()
+            && project.as_os_str().len() <= PATH_BYTES_MAX
+            && project.components().skip(1).all(|part| matches!(part, Component::Normal(_)))
+            && project.to_str().is_some_and(|text| !text.chars().any(is_deceptive));
         let taken = OWN.iter().any(|own| project.starts_with(own)) || project.parent().is_none();
-        if taken || project.to_str().is_none() { Path::new(WORKSPACE_INSIDE) } else { project }
+        if taken || !is_plain { Path::new(WORKSPACE_INSIDE) } else { project }
     }
 
     /// Returns the absolute paths that mean the workspace for a component with a file system: the path that its commands see,

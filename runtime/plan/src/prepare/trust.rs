@@ -11,7 +11,7 @@ use super::project::Project;
 use super::refusal::{Class, Refusal};
 use super::user_key::{self, Signing};
 use crate::config::ConfiguredModel;
-use crate::plan::{Egress, EgressSink, EgressSource, Plan, PlanEgress};
+use crate::plan::{Client, Egress, EgressSink, EgressSource, Plan, PlanEgress};
 use glovebox_jail::jail;
 use glovebox_models::target::Target;
 use glovebox_names::{shell, visible};
@@ -64,7 +64,10 @@ impl Wanted {
     /// the system.
     fn from_egress(project: &Project, pair: Egress) -> Option<Self> {
         let source = match &pair.source {
-            EgressSource::Variable(_) | EgressSource::History => pair.source.to_string(),
+            EgressSource::Variable(_)
+            | EgressSource::History
+            | EgressSource::LocalService(_)
+            | EgressSource::Network => pair.source.to_string(),
             EgressSource::KeyFile(file) => format!("file {}", shown(&real(keys::place(project, Path::new(file))))),
             EgressSource::Folder(folder) => {
                 let folder = real(PathBuf::from(&folder.0));
@@ -80,7 +83,9 @@ impl Wanted {
                 (Some(Digest::hash(&keys::read(&keys::place(project, Path::new(file))).unwrap_or_default())), "")
             }
             EgressSink::OpenLoopback(_) => (None, ", where a process with network `full` could listen"),
-            EgressSink::Model(_, None) | EgressSink::Proxy(_) | EgressSink::FullNetwork => (None, ""),
+            EgressSink::Model(_, None) | EgressSink::Proxy(_) | EgressSink::FullNetwork | EgressSink::Fleet => {
+                (None, "")
+            }
         };
         let folder = real(project.config_dir.clone());
         let transfer = Transfer {
@@ -118,6 +123,15 @@ impl Transfer {
         let Some((folder, key)) = state_dir().zip(user_key::to_verify()?) else { return Ok(false) };
         let known = read(&folder.join(FOLDER).join(self.file_name()), |text| key.mac(PURPOSE, text));
         Ok(known.as_ref() == Some(self))
+    }
+
+    /// Returns the destination. It includes the digest of the certificates of the project, with which another host than the
+    /// named one could answer.
+    pub fn full_sink(&self) -> String {
+        match &self.authorities {
+            Some(digest) => format!("{} with {digest}", self.sink),
+            None => self.sink.clone(),
+        }
     }
 
     /// Stores that this user has confirmed the transfer.
@@ -182,7 +196,9 @@ impl Transfer {
 
 /// Returns every transfer that a run of the plan needs, confirmed or not.
 pub fn of_plan(project: &Project, plan: &Plan) -> Vec<Wanted> {
-    plan.egress().into_iter().filter_map(|pair| Wanted::from_egress(project, pair)).collect()
+    // The settings came with a run of other people.
+    let client = if project.shipped.is_some() { Client::Fleet } else { Client::User };
+    plan.egress(client).into_iter().filter_map(|pair| Wanted::from_egress(project, pair)).collect()
 }
 
 /// Returns the transfer that is needed to ask one model outside of a run. `None` if none is needed.

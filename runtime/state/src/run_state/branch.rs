@@ -20,7 +20,8 @@ use crate::context::{Context, ContextKey};
 use authors::Authors;
 use failure_chain::FailureChain;
 use glovebox_journal::event::{
-    Attempt, AttemptId, Event, FileChange, NodeId, StageFinished, StageHeld, StagePassed, StageReady, Task, Work,
+    Attempt, AttemptId, Event, FileChange, MachineId, NodeId, StageFinished, StageHeld, StagePassed, StageReady, Task,
+    Work,
 };
 use glovebox_record::path::ScopePath;
 use glovebox_record::{Failure, Outcome, Status};
@@ -61,6 +62,8 @@ pub struct OpenTask {
     pub head: u64,
     /// The id of the running attempt; `None` if the task is not claimed.
     pub attempt_id: Option<AttemptId>,
+    /// The machine for which the attempt was claimed last; `None` if the driver makes it itself.
+    pub machine: Option<MachineId>,
     /// The last wait for a quota at a provider; `None` if the attempt has not waited for one since the run was last paused.
     pub quota: Option<QuotaWait>,
 }
@@ -234,6 +237,7 @@ impl Branch {
             Event::StageStarted(started) => {
                 if let Some(open) = self.open_task(&started.attempt.task) {
                     open.attempt_id = Some(started.attempt.id.clone());
+                    open.machine.clone_from(&started.machine);
                 }
             }
             Event::StageFinished(finished) => self.finish_attempt(finished),
@@ -332,6 +336,7 @@ impl Branch {
             ready_seq: 0,
             head: 0,
             attempt_id: None,
+            machine: None,
             quota: None,
         });
         true

@@ -19,7 +19,7 @@ use glovebox_journal::ports::PortError;
 use glovebox_plan::prepare::binding::{Purpose, Request, bind_plan};
 use glovebox_plan::prepare::component_host::ComponentHost;
 use glovebox_plan::prepare::executor::{Executor, Worker};
-use glovebox_plan::prepare::refusal::Refusal;
+use glovebox_plan::prepare::refusal::{Class, Refusal};
 use glovebox_plan::prepare::script;
 use glovebox_plan::prepare::trust::Wanted;
 use glovebox_record::Tier;
@@ -47,7 +47,7 @@ impl Allowed {
             let pair = text.rsplit_once(" to ").map(|(source, sink)| (source.to_owned(), sink.to_owned()));
             pair.ok_or_else(|| {
                 Stop::new(Exit::Usage, format!("`--allow {text}`: expected `SOURCE to SINK`"))
-                    .with_help("`glovebox plan` names both, such as `env OPENAI_API_KEY to https://api.openai.com:443`")
+                    .with_help("`glovebox plan` names both, such as `env OPENAI_API_KEY to https://api.openai.com`")
             })
         };
         Ok(Self(texts.iter().map(pair).collect::<Result<_, _>>()?))
@@ -56,7 +56,7 @@ impl Allowed {
     /// Returns the first transfer that is not allowed.
     fn missing<'a>(&self, wanted: &'a [Wanted]) -> Option<&'a Wanted> {
         let is_allowed =
-            |wanted: &&Wanted| self.0.contains(&(wanted.transfer.source.clone(), wanted.transfer.sink.clone()));
+            |wanted: &&Wanted| self.0.contains(&(wanted.transfer.source.clone(), wanted.transfer.full_sink()));
         wanted.iter().find(|wanted| !is_allowed(wanted))
     }
 }
@@ -69,6 +69,8 @@ pub struct MachineSettings {
     pub tier: Option<Tier>,
     /// The transfers that are allowed.
     pub allowed: Allowed,
+    /// Folders that no command may see, whatever the settings of a run name.
+    pub private: Vec<PathBuf>,
 }
 
 /// The runs that are prepared on this machine.
@@ -84,6 +86,8 @@ pub struct Prepared {
 
 struct KeptRun {
     here: Arc<RunHere>,
+    /// Why this machine must not make stages of the run.
+    refusal: Option<String>,
     used: Instant,
 }
 
@@ -96,7 +100,7 @@ impl Prepared {
     /// Returns a run to drive it. Its plan is the one that the journal names.
     pub async fn to_drive(&self, turn: &DriveTurn) -> Result<Arc<RunHere>, String> {
         let got = self.get(&turn.run).await;
-        got.map_err(|error| match error {
+        got.map(|(here, _)| here).map_err(|error| match error {
             NotPrepared::Unavailable(reason) | NotPrepared::Impossible(reason) => reason,
         })
     }
@@ -112,34 +116,35 @@ impl Prepared {
         Ok(RunDir { path, dir, key: None })
     }
 
-    async fn get(&self, run: &RunId) -> Result<Arc<RunHere>, NotPrepared> {
+    /// Returns a run, and why this machine must not make its stages.
+    async fn get(&self, run: &RunId) -> Result<(Arc<RunHere>, Option<String>), NotPrepared> {
         // One run is prepared at a time, because the compiler uses all processors anyway.
         let mut runs = self.runs.lock().await;
         if let Some(kept) = runs.get_mut(run) {
             kept.used = Instant::now();
-            return Ok(Arc::clone(&kept.here));
+            return Ok((Arc::clone(&kept.here), kept.refusal.clone()));
         }
-        let here = Arc::new(self.prepare(run).await?);
-        runs.insert(run.clone(), KeptRun { here: Arc::clone(&here), used: Instant::now() });
-        Ok(here)
+        let prepared = self.prepare(run).await;
+        // Whoever can point to runs could otherwise fill the disk with runs that cannot be prepared.
+        let (here, refusal) = prepared.inspect_err(|_| self.remove(run))?;
+        let here = Arc::new(here);
+        let kept = KeptRun { here: Arc::clone(&here), refusal: refusal.clone(), used: Instant::now() };
+        runs.insert(run.clone(), kept);
+        Ok((here, refusal))
     }
 
-    async fn prepare(&self, run: &RunId) -> Result<RunHere, NotPrepared> {
+    async fn prepare(&self, run: &RunId) -> Result<(RunHere, Option<String>), NotPrepared> {
         let dir = self.run_dir(run).map_err(NotPrepared::Impossible)?;
         let (log, blobs) = (Arc::clone(&self.log), Arc::new(self.blobs.clone()));
         let unbound = UnboundRun::open(dir, log, blobs, run).await.map_err(|error| not_prepared(&error))?;
-        let executor = self.bind(&unbound).map_err(|stop| {
-            NotPrepared::Impossible(match stop.help {
-                Some(help) => format!("{} ({help})", stop.message),
-                None => stop.message,
-            })
-        })?;
+        let (executor, refusal) = self.bind(&unbound).map_err(|stop| NotPrepared::Impossible(one_line(stop)))?;
         let (progress, _unseen) = mpsc::channel(PROGRESS_MAX);
-        unbound.bind(executor, progress).map_err(|error| not_prepared(&error))
+        let here = unbound.bind(executor, progress).map_err(|error| not_prepared(&error))?;
+        Ok((here, refusal.map(|refusal| one_line(refusal.into()))))
     }
 
     /// Binds the plan of a run with the settings that came with it.
-    fn bind(&self, unbound: &UnboundRun<NatsLog, ObjectBlobs>) -> Result<Executor, Stop> {
+    fn bind(&self, unbound: &UnboundRun<NatsLog, ObjectBlobs>) -> Result<(Executor, Option<Refusal>), Stop> {
         let started: &RunStarted = unbound.started();
         let mismatch = |error: &dyn std::error::Error| Stop::new(Exit::Mismatch, error.to_string());
         let text = |digest: &Digest| unbound.text(digest).map_err(|error| mismatch(&error));
@@ -162,21 +167,29 @@ impl Prepared {
         let bound = bind_plan(&self.host, &source, &project, request)?;
         let confirm = |wanted: &[Wanted]| match self.settings.allowed.missing(wanted) {
             None => Ok(true),
-            Some(missing) => Err(Refusal::new(
-                glovebox_plan::prepare::refusal::Class::Policy,
-                format!(
-                    "this machine does not allow that `{}` goes to {}",
-                    missing.transfer.source, missing.transfer.sink
-                ),
-            )
-            .with_help(format!("`glovebox work --allow '{} to {}'`", missing.transfer.source, missing.transfer.sink))),
+            Some(Wanted { transfer, .. }) => {
+                let (source, sink) = (&transfer.source, transfer.full_sink());
+                let message = format!("this machine does not allow that `{source}` goes to `{sink}`");
+                Err(Refusal::new(Class::Policy, message)
+                    .with_help(format!("`glovebox work --allow '{source} to {sink}'`")))
+            }
         };
-        let mut executor = bound.ready(&project, &source.file, &confirm)?;
+        let (mut executor, refusal) = bound.ready_in_fleet(&project, &source.file, &confirm)?;
         refuse_lower_tier(started, &executor)?;
         // Commands see the workspace at the path that the project has on the machine of its user.
         executor.sandbox_env.project = PathBuf::from(&started.workspace.source_dir);
+        executor.sandbox_env.private.extend(self.settings.private.iter().cloned());
+        executor.sandbox_env.private.push(self.dir.clone());
         executor.worker = Worker { name: self.id.to_string(), ..executor.worker };
-        Ok(executor)
+        Ok((executor, refusal))
+    }
+
+    /// Removes the files of a run from this machine.
+    fn remove(&self, run: &RunId) {
+        let removed = self.run_dir(run).map(|RunDir { path, .. }| glovebox_workspace::tree::remove_all(&path));
+        if let Ok(Err(error)) = removed {
+            tracing::warn!(%run, %error, "the files of a run were not removed");
+        }
     }
 
     /// Removes the files of runs that no stage has needed for a while.
@@ -186,12 +199,16 @@ impl Prepared {
         let idle: Vec<RunId> = runs.iter().filter(|(_, kept)| is_idle(kept)).map(|(run, _)| run.clone()).collect();
         for run in idle {
             runs.remove(&run);
-            if let Ok(RunDir { path, .. }) = self.run_dir(&run)
-                && let Err(error) = glovebox_workspace::tree::remove_all(&path)
-            {
-                tracing::warn!(%run, %error, "the files of a run were not removed");
-            }
+            self.remove(&run);
         }
+    }
+}
+
+/// Returns a reason with its help, as one line for the records of other machines.
+fn one_line(stop: Stop) -> String {
+    match stop.help {
+        Some(help) => format!("{} ({help})", stop.message),
+        None => stop.message,
     }
 }
 
@@ -220,7 +237,10 @@ fn not_prepared(error: &MachineError) -> NotPrepared {
 
 impl Prepare for Prepared {
     async fn run(&self, run: &RunId, plan: &Digest) -> Result<Arc<RunHere>, NotPrepared> {
-        let here = self.get(run).await?;
+        let (here, refusal) = self.get(run).await?;
+        if let Some(refusal) = refusal {
+            return Err(NotPrepared::Impossible(refusal));
+        }
         let found = here.executor().plan.digest();
         match found == *plan {
             true => Ok(here),
