@@ -86,7 +86,8 @@ impl NatsServers {
         }
     }
 
-    fn spawn(&mut self, index: usize) {
+    /// Starts a killed server with its folder and its ports, and does not wait until it is ready.
+    pub(crate) fn spawn(&mut self, index: usize) {
         let file = |ending: &str| self.folder.path().join(format!("{index}.{ending}"));
         let mut command = Command::new(nats_program().unwrap());
         command.arg("--config").arg(file("conf")).arg("--log").arg(file("log"));
@@ -97,7 +98,7 @@ impl NatsServers {
     fn is_ready(&mut self, index: usize) -> bool {
         let begin = Instant::now();
         while begin.elapsed() < READY {
-            if self.page(index, "/healthz").is_some_and(|page| page.starts_with("HTTP/1.0 200")) {
+            if self.is_healthy(index) {
                 return true;
             }
             if self.servers[index].child.as_mut().is_none_or(|child| child.try_wait().unwrap().is_some()) {
@@ -106,6 +107,11 @@ impl NatsServers {
             std::thread::sleep(Duration::from_millis(20));
         }
         false
+    }
+
+    /// Returns true if a server has everything that the others have stored.
+    pub(crate) fn is_healthy(&self, index: usize) -> bool {
+        self.page(index, "/healthz").is_some_and(|page| page.starts_with("HTTP/1.0 200"))
     }
 
     /// Returns a page of a server's monitoring port with its head, or `None` if it does not answer.

@@ -85,7 +85,7 @@ impl Adapter for NatsLog {
 /// Makes the fleet and joins it as a machine that may append.
 async fn join(fleet: &mut Fleet) {
     let [operator, machine] = [1, 2].map(|seed| SigningKey::from_seed(&[seed; 32]).unwrap());
-    fleet.establish(&operator, &"file:///shared".parse().unwrap()).await.unwrap();
+    fleet.establish(&operator, &"file:///shared".parse().unwrap(), None).await.unwrap();
     let (name, may) = ("machine".parse().unwrap(), [Role::Submit, Role::Drive].into());
     let admission = Admission { name, may, labels: BTreeSet::new(), tier: None, until: None };
     fleet.admit(&operator, machine.public(), admission).await.unwrap();

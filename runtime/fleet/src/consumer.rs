@@ -1,18 +1,18 @@
 //! Work queues on the stream: durable consumers, which several processes pull from.
 //!
-//! A message that was pulled is leased. If its holder does not extend the lease for [`LEASE`], the message is delivered again,
+//! A message that was pulled is leased. If its holder does not extend the lease in time, the message is delivered again,
 //! perhaps to another process. A lease saves work and decides nothing: who may append is decided by the journal.
 
 use crate::jetstream::{JetStream, RequestError};
+use crate::lease::Lease;
 use bytes::Bytes;
 use serde::Serialize;
 use serde::de::IgnoredAny;
 use std::time::Duration;
+use tokio::time::Instant;
 
-/// Duration of a lease.
-pub(crate) const LEASE: Duration = Duration::from_secs(30);
-/// How long one request for a message stays on the server. A request that the server forgot is repeated after this time.
-const PULL_WAIT: Duration = Duration::from_secs(5);
+/// How long one request for a message stays on the server at most. A request that the server forgot is repeated after this time.
+const PULL_WAIT_MAX: Duration = Duration::from_secs(5);
 /// Additional time for the answer of a request.
 const PULL_SLACK: Duration = Duration::from_secs(2);
 
@@ -20,16 +20,27 @@ const PULL_SLACK: Duration = Duration::from_secs(2);
 #[derive(Debug, Clone)]
 pub(crate) struct Consumer {
     name: String,
+    lease: Lease,
 }
 
 /// A leased message of a queue.
 #[derive(Debug, Clone)]
-pub struct Leased {
+pub(crate) struct Leased {
     pub(crate) payload: Bytes,
     /// The subject of answers about the message.
     answers: String,
     /// Number of times that the message was delivered, this time included.
     pub(crate) deliveries: u64,
+    /// When the message was asked for. Its lease began later.
+    pub(crate) since: Instant,
+}
+
+#[cfg(test)]
+impl Leased {
+    /// Returns a message that no server has.
+    pub(crate) fn for_test() -> Self {
+        Self { payload: Bytes::new(), answers: String::new(), deliveries: 1, since: Instant::now() }
+    }
 }
 
 #[derive(Serialize)]
@@ -59,34 +70,37 @@ struct Pull {
 
 impl JetStream {
     /// Opens the queue with the messages of subjects that match a pattern. It is created if it does not exist.
-    pub(crate) async fn consumer(&self, name: &str, filter: &str) -> Result<Consumer, RequestError> {
+    /// Messages that were pulled from it have this lease.
+    pub(crate) async fn consumer(&self, name: &str, filter: &str, lease: Lease) -> Result<Consumer, RequestError> {
         let stream = self.name.stream();
         let config = ConsumerConfig {
             durable_name: name,
             filter_subject: filter,
             ack_policy: "explicit",
             deliver_policy: "all",
-            ack_wait: nanoseconds(LEASE),
+            ack_wait: nanoseconds(lease.duration()),
             max_deliver: -1,
             max_ack_pending: -1,
         };
         let request = ConsumerRequest { stream_name: stream, config };
         let _created: IgnoredAny = self.call(&format!("CONSUMER.CREATE.{stream}.{name}.{filter}"), &request).await?;
-        Ok(Consumer { name: name.to_owned() })
+        Ok(Consumer { name: name.to_owned(), lease })
     }
 
     /// Takes the next message of a queue. `None` if there was none for some seconds.
     pub(crate) async fn pull(&self, consumer: &Consumer) -> Result<Option<Leased>, RequestError> {
         let request = format!("$JS.API.CONSUMER.MSG.NEXT.{}.{}", self.name.stream(), consumer.name);
-        let pull = Pull { batch: 1, expires: nanoseconds(PULL_WAIT) };
+        // Whoever asked long ago could have lost the lease already when the message arrives.
+        let (since, wait) = (Instant::now(), consumer.lease.third().min(PULL_WAIT_MAX));
+        let pull = Pull { batch: 1, expires: nanoseconds(wait) };
         let body = serde_json::to_vec(&pull).map_err(|error| RequestError::Refused(error.to_string()))?;
-        let message = self.request_stored(request, body.into(), PULL_WAIT + PULL_SLACK).await?;
+        let message = self.request_stored(request, body.into(), wait + PULL_SLACK).await?;
         let Some(answers) = message.reply.filter(|_| message.status.is_none()) else { return Ok(None) };
         // $JS.ACK.STREAM.CONSUMER.DELIVERIES.…, with two more tokens in front of the stream in some servers.
         let tokens: Vec<&str> = answers.split('.').collect();
         let at = if tokens.len() > 9 { 6 } else { 4 };
         let deliveries = tokens.get(at).and_then(|count| count.parse().ok()).unwrap_or(1);
-        Ok(Some(Leased { payload: message.payload, answers: answers.to_string(), deliveries }))
+        Ok(Some(Leased { payload: message.payload, answers: answers.to_string(), deliveries, since }))
     }
 
     /// Ends a lease for good: the message is not delivered again.

@@ -6,10 +6,12 @@
 //! to the run is sent.
 
 use crate::blobs::ObjectBlobs;
-use crate::consumer::{Consumer, LEASE, Leased};
+use crate::consumer::Consumer;
 use crate::executors::{FleetExecutors, Machines};
 use crate::fleet::{Fleet, FleetError};
+use crate::held::HeldLease;
 use crate::jetstream::{JetStream, RequestError};
+use crate::lease::Lease;
 use crate::log::NatsLog;
 use crate::machine::RunHere;
 use crate::mail::NatsMail;
@@ -26,12 +28,8 @@ use jiff::Timestamp;
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
-use tokio::time::{Instant, sleep};
+use tokio::time::sleep;
 
-/// Time between two extensions of a lease.
-const EXTEND: Duration = Duration::from_secs(10);
-/// Time without a confirmed extension after which the lease counts as lost.
-const LOST_AFTER: Duration = Duration::from_secs(20);
 /// Delay before a run is driven again that could not continue because of an error, for the first time and at most.
 const AFTER_ERROR: [Duration; 2] = [Duration::from_secs(2), Duration::from_secs(60)];
 /// The longest delay of a run that waits for a time.
@@ -52,14 +50,16 @@ impl Stores for FleetStores {
 pub struct DriveQueue {
     jetstream: JetStream,
     runs: Consumer,
-    pulled: Arc<Mutex<HashMap<RunId, Leased>>>,
+    lease: Lease,
+    pulled: Arc<Mutex<HashMap<RunId, Arc<HeldLease>>>>,
 }
 
 /// A run that this process may drive.
 pub struct DriveTurn {
     /// The run.
     pub run: RunId,
-    leased: Leased,
+    /// It is extended from the beginning, because preparing a run may take longer than the lease.
+    held: Arc<HeldLease>,
 }
 
 /// How the turn of a driver ended.
@@ -79,8 +79,9 @@ impl DriveQueue {
     /// The stream does not exist, or no server answers.
     pub async fn open(fleet: &Fleet) -> Result<Self, FleetError> {
         let jetstream = fleet.jetstream.clone();
-        let runs = jetstream.consumer("drivers", &jetstream.name.drives()).await;
-        Ok(Self { runs: runs.map_err(|error| fleet.failed(error))?, jetstream, pulled: Arc::default() })
+        let runs = jetstream.consumer("drivers", &jetstream.name.drives(), fleet.lease).await;
+        let runs = runs.map_err(|error| fleet.failed(error))?;
+        Ok(Self { jetstream, runs, lease: fleet.lease, pulled: Arc::default() })
     }
 
     /// Takes the lease of the next run. `None` if there was none for some seconds.
@@ -95,7 +96,10 @@ impl DriveQueue {
             }
         };
         match serde_json::from_slice(&leased.payload) {
-            Ok(Pointer { run, .. }) => Some(DriveTurn { run, leased }),
+            Ok(Pointer { run, .. }) => {
+                let held = Arc::new(HeldLease::begin(self.jetstream.clone(), leased, self.lease));
+                Some(DriveTurn { run, held })
+            }
             Err(error) => {
                 tracing::warn!(%error, "a pointer of another form was removed from the queue");
                 let _again = self.jetstream.done(&leased).await;
@@ -104,11 +108,16 @@ impl DriveQueue {
         }
     }
 
-    /// Ends a turn.
+    /// Ends a turn. A pointer whose lease was lost is left alone: another process may have it, and would lose it.
     pub async fn end(&self, turn: &DriveTurn, end: &TurnEnd) {
+        let state = turn.held.state();
+        if !state.is_held() {
+            tracing::debug!(run = %turn.run, "the lease of a run was lost before its turn ended");
+            return;
+        }
         let ended = match end {
-            TurnEnd::Done => self.jetstream.done(&turn.leased).await,
-            TurnEnd::Again(delay) => self.jetstream.give_back(&turn.leased, *delay).await,
+            TurnEnd::Done => self.jetstream.done(&state.leased).await,
+            TurnEnd::Again(delay) => self.jetstream.give_back(&state.leased, *delay).await,
         };
         if let Err(error) = ended {
             tracing::debug!(run = %turn.run, %error, "the pointer to a run will be delivered again");
@@ -117,37 +126,28 @@ impl DriveQueue {
 
     /// Returns the delay after an error of a turn.
     pub fn after_error(turn: &DriveTurn) -> TurnEnd {
-        let times = u32::try_from(turn.leased.deliveries.saturating_sub(1)).unwrap_or(u32::MAX);
+        let times = u32::try_from(turn.held.state().leased.deliveries.saturating_sub(1)).unwrap_or(u32::MAX);
         TurnEnd::Again(AFTER_ERROR[0].saturating_mul(2_u32.saturating_pow(times)).min(AFTER_ERROR[1]))
     }
 }
 
 impl Leases for DriveQueue {
     /// `None` for a process that only starts a run.
-    type Held = Option<Leased>;
+    type Held = Option<Arc<HeldLease>>;
 
-    async fn take(&self, run: &RunId) -> Result<Option<Leased>, PortError> {
+    async fn take(&self, run: &RunId) -> Result<Self::Held, PortError> {
         let pulled = self.pulled.lock().unwrap_or_else(PoisonError::into_inner).remove(run);
         match pulled {
-            Some(leased) => Ok(Some(leased)),
+            Some(held) => Ok(Some(held)),
             None => Err(PortError::Unavailable(format!("another process may drive run `{run}`"))),
         }
     }
 
-    async fn keep(&self, held: &Option<Leased>) -> PortError {
+    async fn keep(&self, held: &Self::Held) -> PortError {
         let Some(held) = held else { return std::future::pending().await };
-        let mut extended = Instant::now();
-        loop {
-            match self.jetstream.extend(held).await {
-                Ok(()) => extended = Instant::now(),
-                Err(error) if extended.elapsed() > LOST_AFTER => {
-                    let reason = format!("the lease of the run could not be extended for {LEASE:?}: {error}");
-                    return PortError::Unavailable(reason);
-                }
-                Err(_) => {}
-            }
-            sleep(EXTEND).await;
-        }
+        held.lost().await;
+        let silence = self.lease.silence_max();
+        PortError::Unavailable(format!("the lease of the run could not be extended for {silence:?}"))
     }
 }
 
@@ -173,7 +173,7 @@ impl Drivers {
     pub async fn drive(&self, turn: &DriveTurn, here: &RunHere, dir: RunDir) -> Result<TurnEnd, Fault> {
         let executor = here.executor();
         let run = &turn.run;
-        self.queue.pulled.lock().unwrap_or_else(PoisonError::into_inner).insert(run.clone(), turn.leased.clone());
+        self.queue.pulled.lock().unwrap_or_else(PoisonError::into_inner).insert(run.clone(), Arc::clone(&turn.held));
         let held = self.queue.take(run).await?;
         let mail = NatsMail::open(&self.fleet, run).await?;
         let (journal, blobs, lease) = (Arc::clone(&self.log), Arc::new(self.blobs.clone()), self.queue.clone());
@@ -200,7 +200,8 @@ impl Drivers {
             Err(error) => return Err(error.into()),
         }
         let budget = budget(&executor.plan, session.state());
-        let executors = FleetExecutors::new(&self.fleet, self.blobs.clone(), run.clone(), executor, budget).await?;
+        let executors =
+            FleetExecutors::new(&self.fleet, self.blobs.clone(), run.clone(), executor, budget, &turn.held).await?;
         let limits = DriveLimits { inbox: Inbox::new(Attendance::default(), mail), disk: None, liveness: None };
         let driven =
             session.drive_on(&executor.plan, &LocalSignals::new(), limits, &mut (), &Machines(&executors)).await;

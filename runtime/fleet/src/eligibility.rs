@@ -2,36 +2,15 @@
 //!
 //! A machine says what it has. Only labels of its admission count, and a weaker tier than that of its admission makes nothing.
 
-use crate::fleet::Fleet;
-use crate::roster::Place;
 use crate::statement::{Admission, Role};
-use crate::wire::Question;
-use glovebox_journal::event::{NodeId, RunId};
-use glovebox_journal::ports::PortError;
+use glovebox_journal::event::NodeId;
 use glovebox_plan::plan::{Plan, PlannedPlacement};
 use glovebox_record::placement::MachineFacts;
-use glovebox_signing::envelope::PayloadType;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
 /// The roles of which a machine needs one to make attempts.
-const MAKERS: &[Role] = &[Role::Build, Role::Verify];
-
-/// Opens a question about a run: that of a machine which may make attempts, in its own name.
-pub(crate) async fn question(fleet: &Fleet, run: &RunId, message: &[u8]) -> Result<(Question, Admission), String> {
-    let signed = fleet.open(PayloadType::FLEET_QUESTION, message, Place::now(), MAKERS, 0).await;
-    let signed = signed.map_err(|error| match error {
-        PortError::Foreign { .. } => "the machine is not admitted to make attempts".to_owned(),
-        error => error.to_string(),
-    })?;
-    let question: Question =
-        serde_json::from_slice(&signed.payload).map_err(|error| format!("a question of another form: {error}"))?;
-    let is_own = fleet.id().is_ok_and(|id| id == question.fleet) && question.run == *run;
-    match is_own && question.machine.as_str() == signed.admission.name.as_str() {
-        true => Ok((question, signed.admission)),
-        false => Err("the question is one about another run, or in the name of another machine".to_owned()),
-    }
-}
+pub(crate) const MAKERS: &[Role] = &[Role::Build, Role::Verify];
 
 /// What the stages of a plan need of their machines.
 pub(crate) struct Eligibility {

@@ -1,14 +1,16 @@
 //! The machines of a fleet, as the driver of a run sees them.
 //!
 //! The driver waits for a machine that asks for a task, claims the attempt for it, and waits for the result in the stream. A
-//! machine that is silent for [`LEASE`] has lost its attempt, which is then made again by whoever asks for it. The attempts
+//! machine that is silent for the lease of the fleet has lost its attempt, which is then made again by whoever asks for it. The attempts
 //! outlive the driver: another one adopts them, and finds the results of those that have ended meanwhile.
 
 use crate::blobs::ObjectBlobs;
-use crate::consumer::LEASE;
-use crate::eligibility::{self, Eligibility};
+use crate::caller::{Answers, Caller, Claimant, Unanswered, Voice, question};
+use crate::eligibility::Eligibility;
 use crate::fleet::Fleet;
+use crate::held::HeldLease;
 use crate::jetstream::{JetStream, Publish};
+use crate::lease::Lease;
 use crate::result::ExpectedResult;
 use crate::statement::Admission;
 use crate::wire::{Answer, Ask, Order, PROTOCOL, Pointer, Question};
@@ -25,7 +27,6 @@ use glovebox_plan::prepare::executor::Executor;
 use glovebox_record::spend::Spend;
 use glovebox_record::{Failure, FailureClass, FailureCode, Outcome};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
-use std::mem::take;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -44,8 +45,10 @@ const LOSSES_MAX: u32 = 5;
 const EARLY_MAX: usize = 64;
 /// Maximum length of the reason of a machine, which the people who follow the run are told.
 const REASON_CHARS_MAX: usize = 1000;
-/// Time between two looks at a machine that may be silent.
-const LOOK: Duration = Duration::from_secs(1);
+/// Number of questions that are answered at the same time.
+const QUESTIONS_MAX: usize = 64;
+/// Time after which a new driver has adopted all attempts in progress.
+const ADOPTED_WITHIN: Duration = Duration::from_secs(1);
 
 /// The machines that make the attempts of one run.
 pub struct FleetExecutors {
@@ -71,6 +74,8 @@ struct Desk {
     eligibility: Eligibility,
     /// The budget of the run.
     budget: Budget,
+    lease: Lease,
+    voice: Arc<Voice>,
     /// When this driver began to answer.
     since: Instant,
     tasks: Mutex<Tasks>,
@@ -83,6 +88,8 @@ struct Tasks {
     /// Machines that asked for a task just before the driver did.
     early: HashMap<Task, Claimant>,
     running: BTreeMap<AttemptId, Running>,
+    /// The machines whose attempt is committed while they wait for the next one, by the attempt that they made.
+    seated: HashMap<AttemptId, Arc<Mutex<Option<Caller>>>>,
     /// The next order of the machine that made an attempt, for a question that comes twice.
     next: BTreeMap<AttemptId, AttemptId>,
     /// The tasks whose attempts were lost.
@@ -108,7 +115,7 @@ struct Running {
     heard: Instant,
     /// The machine that waits for the next attempt, because the result is in the stream.
     made: Option<Caller>,
-    /// True if the result is in the stream.
+    /// True if the result may be in the stream, and the driver has not looked since.
     is_made: bool,
     /// True if the machine gave the attempt back.
     is_given_back: bool,
@@ -151,51 +158,6 @@ impl Tasks {
     }
 }
 
-/// A machine that waits for an answer.
-struct Caller {
-    machine: MachineId,
-    answers: Answers,
-}
-
-/// A machine that waits for an answer, and the stages that it can make. `None` for all.
-type Claimant = (Caller, Option<Arc<BTreeSet<NodeId>>>);
-
-/// The subject of one answer.
-struct Answers {
-    client: async_nats::Client,
-    /// `None` after the answer.
-    subject: Option<async_nats::Subject>,
-    /// The answer if this is dropped.
-    otherwise: Answer,
-}
-
-impl Answers {
-    /// Sets the answer if this is dropped.
-    fn or(mut self, otherwise: Answer) -> Self {
-        self.otherwise = otherwise;
-        self
-    }
-
-    fn send(mut self, answer: &Answer) {
-        self.send_to(answer);
-    }
-
-    fn send_to(&mut self, answer: &Answer) {
-        let Some(subject) = self.subject.take() else { return };
-        let Ok(text) = serde_json::to_vec(answer) else { return };
-        let client = self.client.clone();
-        // An answer that is lost is asked for again.
-        tokio::spawn(async move { client.publish(subject, text.into()).await });
-    }
-}
-
-impl Drop for Answers {
-    fn drop(&mut self) {
-        let otherwise = self.otherwise.clone();
-        self.send_to(&otherwise);
-    }
-}
-
 impl FleetExecutors {
     /// Begins to answer the machines that ask about a run.
     ///
@@ -208,24 +170,21 @@ impl FleetExecutors {
         run: RunId,
         executor: &Executor,
         budget: Budget,
+        held: &HeldLease,
     ) -> Result<Self, Fault> {
-        let plan = &executor.plan;
         let jetstream = fleet.jetstream.clone();
-        let mut questions = fleet.client.subscribe(jetstream.name.questions(&run)).await?;
+        let questions = fleet.client.subscribe(jetstream.name.questions(&run)).await?;
         let (tasks, changed) = (Mutex::default(), Notify::new());
-        let (eligibility, since) = (Eligibility::new(plan), Instant::now());
-        let desk = Desk { plan: plan.digest(), eligibility, budget, since, tasks, changed };
+        let plan = &executor.plan;
+        let (eligibility, plan, since) = (Eligibility::new(plan), plan.digest(), Instant::now());
+        let voice = Arc::new(Voice { client: fleet.client.clone(), lease: Arc::clone(held.state()) });
+        let desk = Desk { plan, eligibility, budget, lease: fleet.lease, voice, since, tasks, changed };
         let desk = Arc::new(desk);
         let (asked, answering, about) = (fleet.clone(), Arc::clone(&desk), run.clone());
         let answering = tokio::spawn(async move {
-            while let Some(message) = questions.next().await {
-                let (subject, otherwise) = (message.reply, Answer::NotNeeded);
-                let answers = Answers { client: asked.client.clone(), subject, otherwise };
-                match eligibility::question(&asked, &about, &message.payload).await {
-                    Ok((question, admission)) => answering.answer(question, &admission, answers),
-                    Err(reason) => answers.send(&Answer::Refused { reason }),
-                }
-            }
+            // A machine about which the servers must be asked does not keep the others waiting.
+            let (asked, desk, about) = (&asked, &answering, &about);
+            questions.for_each_concurrent(QUESTIONS_MAX, |message| desk.reply(asked, about, message)).await;
         });
         let (fleet, check, answering) = (fleet.clone(), ResultCheck::new(executor), answering.abort_handle());
         Ok(Self { desk, fleet, jetstream, blobs, run, check, answering })
@@ -279,7 +238,7 @@ impl FleetExecutors {
         tokio::spawn(async move { client.publish(subject, note.into()).await });
     }
 
-    /// Waits for the result of an attempt. `None` if its machine was lost.
+    /// Waits for the result of an attempt. `None` if its machine was lost. Of an adopted attempt, the result may be there already.
     async fn wait(
         &self,
         assignment: &Assignment,
@@ -289,32 +248,31 @@ impl FleetExecutors {
         let _running = RunningGuard { desk: &self.desk, id };
         loop {
             let changed = self.desk.changed.notified();
-            let (made, is_made, is_silent) = {
-                let mut tasks = self.desk.lock();
-                match tasks.running.get_mut(id) {
-                    Some(running) => {
-                        let made = running.made.take().map(|caller| (caller, running.stages.clone()));
-                        (made, take(&mut running.is_made), running.is_given_back || running.heard.elapsed() > LEASE)
-                    }
-                    None => (None, false, true),
-                }
-            };
+            let Look { seat, is_made, is_silent } = self.desk.look(id);
             if is_made || is_silent {
-                let seat = made.map(|(caller, stages)| {
-                    let (after, desk) = (Some(id.clone()), Arc::clone(&self.desk));
-                    FleetSeat { caller, after, stages, desk }
-                });
                 if let Some(result) = self.result(assignment, machine).await? {
                     self.desk.settle(id, &result.finished);
+                    // The machine may have asked meanwhile.
+                    let seat = seat.or_else(|| self.desk.look(id).seat);
                     return Ok(Some(MadeAttempt { result, seat }));
                 }
                 if is_silent {
                     return Ok(self.lose(id).map(|result| MadeAttempt { result, seat: None }));
                 }
             }
-            let _quiet = timeout(LOOK, changed).await;
+            let _quiet = timeout(self.desk.lease.beat(), changed).await;
         }
     }
+}
+
+/// What is known of an attempt in progress.
+struct Look {
+    /// The machine that waits for the next attempt.
+    seat: Option<FleetSeat>,
+    /// True if the result may be in the stream.
+    is_made: bool,
+    /// True if the attempt is lost, unless it has a result.
+    is_silent: bool,
 }
 
 /// Forgets an attempt when nobody waits for it any more.
@@ -332,6 +290,31 @@ impl Drop for RunningGuard<'_> {
 impl Desk {
     fn lock(&self) -> MutexGuard<'_, Tasks> {
         self.tasks.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Answers a question that arrived, if it may be asked.
+    async fn reply(&self, fleet: &Fleet, run: &RunId, message: async_nats::Message) {
+        let answers = Answers::new(&self.voice, message.reply);
+        match question(fleet, run, &message.payload).await {
+            Ok((question, admission)) => self.answer(question, &admission, answers),
+            Err(Unanswered::Refused(reason)) => answers.send(&Answer::Refused { reason }),
+            Err(Unanswered::Unknown) => answers.withhold(),
+        }
+    }
+
+    /// Looks at an attempt in progress. The machine that waits for the next one is taken.
+    fn look(self: &Arc<Self>, id: &AttemptId) -> Look {
+        let mut tasks = self.lock();
+        let Tasks { running, seated, .. } = &mut *tasks;
+        let Some(running) = running.get_mut(id) else { return Look { seat: None, is_made: false, is_silent: true } };
+        let is_silent = running.is_given_back || running.heard.elapsed() > self.lease.duration();
+        let seat = running.made.take().map(|caller| {
+            let (machine, newest) = (caller.machine.clone(), Arc::new(Mutex::new(Some(caller))));
+            seated.insert(id.clone(), Arc::clone(&newest));
+            let waiting = Waiting { desk: Arc::clone(self), after: Some(id.clone()), newest };
+            FleetSeat { machine, waiting, stages: running.stages.clone() }
+        });
+        Look { seat, is_made: std::mem::take(&mut running.is_made), is_silent }
     }
 
     /// Answers a machine, now or when the driver has decided.
@@ -405,7 +388,18 @@ impl Desk {
                         drop(tasks);
                         self.changed.notify_waiters();
                     }
-                    None => answers.send(&self.unknown()),
+                    None => match tasks.seated.get(&attempt) {
+                        // The driver commits the result. The machine waits for the answer to this question from now on.
+                        Some(newest) if goes_on => {
+                            let mut newest = lock(newest);
+                            // Another machine cannot take the place.
+                            if newest.as_ref().is_some_and(|caller| caller.machine == machine) {
+                                drop(newest.replace(Caller { machine, answers }));
+                            }
+                        }
+                        None if self.since.elapsed() < ADOPTED_WITHIN => answers.send(&Answer::Later),
+                        _ => answers.send(&Answer::NotNeeded),
+                    },
                 }
             }
         }
@@ -435,7 +429,7 @@ impl Desk {
 
     /// Returns the answer about an attempt that is not known. A driver that has just taken the run over may still adopt it.
     fn unknown(&self) -> Answer {
-        if self.since.elapsed() < LEASE { Answer::Later } else { Answer::Overtaken }
+        if self.since.elapsed() < self.lease.duration() { Answer::Later } else { Answer::Overtaken }
     }
 
     fn begin(&self, assignment: &Assignment, machine: MachineId, stages: Option<Arc<BTreeSet<NodeId>>>) -> Order {
@@ -462,14 +456,32 @@ impl Desk {
     }
 }
 
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
 /// A machine that waits for an attempt.
 pub struct FleetSeat {
-    caller: Caller,
-    /// The attempt that the machine made before.
-    after: Option<AttemptId>,
+    machine: MachineId,
+    waiting: Waiting,
     /// The stages that the machine can make. `None` for all.
     stages: Option<Arc<BTreeSet<NodeId>>>,
+}
+
+/// The newest question of a machine for an attempt. If it is dropped, the machine gets none.
+struct Waiting {
     desk: Arc<Desk>,
+    /// The attempt that the machine made before.
+    after: Option<AttemptId>,
+    newest: Arc<Mutex<Option<Caller>>>,
+}
+
+impl Drop for Waiting {
+    fn drop(&mut self) {
+        if let Some(after) = &self.after {
+            self.desk.lock().seated.remove(after);
+        }
+    }
 }
 
 /// A seat of a fleet, with the executors that wait for its result.
@@ -492,11 +504,14 @@ impl<'e> Executors for Machines<'e> {
         let (wanted, mut taken) = oneshot::channel();
         let was_lost = {
             let mut tasks = executors.desk.lock();
-            if let Some((Caller { machine, answers }, stages)) = tasks.early.remove(&delivery.task) {
-                let answers = answers.or(Answer::NotNeeded);
-                drop(wanted.send((Caller { machine, answers }, stages)));
-            } else {
-                tasks.wanted.insert(delivery.task.clone(), wanted);
+            let third = executors.desk.lease.third();
+            let early = tasks.early.remove(&delivery.task);
+            match early.filter(|(caller, _)| caller.answers.is_awaited(third)) {
+                Some((Caller { machine, answers }, stages)) => {
+                    let answers = answers.or(Answer::NotNeeded);
+                    drop(wanted.send((Caller { machine, answers }, stages)));
+                }
+                None => drop(tasks.wanted.insert(delivery.task.clone(), wanted)),
             }
             tasks.lost.remove(&delivery.task)
         };
@@ -507,8 +522,9 @@ impl<'e> Executors for Machines<'e> {
                 biased;
                 claimant = &mut taken => {
                     let (caller, stages) = claimant?;
-                    let seat = FleetSeat { caller, after: None, stages, desk: Arc::clone(&executors.desk) };
-                    return Ok(SeatAt { seat, executors });
+                    let (machine, desk) = (caller.machine.clone(), Arc::clone(&executors.desk));
+                    let waiting = Waiting { desk, after: None, newest: Arc::new(Mutex::new(Some(caller))) };
+                    return Ok(SeatAt { seat: FleetSeat { machine, waiting, stages }, executors });
                 }
                 () = sleep(wait) => executors.offer(delivery).await,
             }
@@ -521,10 +537,11 @@ impl<'e> Executors for Machines<'e> {
         let Self(executors) = *self;
         // The record says for which machine the attempt was claimed. An attempt of a driver ended with it.
         let Some(machine) = assignment.branch.open().and_then(|open| open.machine.clone()) else { return Ok(None) };
-        if let Some(result) = executors.result(&assignment, &machine).await? {
-            return Ok(Some(MadeAttempt { result, seat: None }));
-        }
         executors.desk.begin(&assignment, machine.clone(), None);
+        // Its result may be there.
+        if let Some(running) = executors.desk.lock().running.get_mut(&assignment.attempt.id) {
+            running.is_made = true;
+        }
         // Nothing is known here of the stages that the machine can make, so it asks for the next one like any other.
         let made = executors.wait(&assignment, &machine).await?;
         Ok(made.map(|MadeAttempt { result, .. }| MadeAttempt { result, seat: None }))
@@ -533,7 +550,7 @@ impl<'e> Executors for Machines<'e> {
 
 impl Seat for SeatAt<'_> {
     fn machine(&self) -> Option<&MachineId> {
-        Some(&self.seat.caller.machine)
+        Some(&self.seat.machine)
     }
 
     fn stages(&self) -> Option<&Arc<BTreeSet<NodeId>>> {
@@ -541,16 +558,19 @@ impl Seat for SeatAt<'_> {
     }
 
     async fn make(self, assignment: Assignment) -> Result<Option<MadeAttempt<Self>>, Fault> {
-        let Self { seat: FleetSeat { caller, after, stages, desk }, executors } = self;
-        let Caller { machine, answers } = caller;
-        let order = desk.begin(&assignment, machine.clone(), stages);
-        if let Some(after) = after {
-            let mut tasks = desk.lock();
+        let Self { seat: FleetSeat { machine, waiting, stages }, executors } = self;
+        let order = waiting.desk.begin(&assignment, machine.clone(), stages);
+        if let Some(after) = &waiting.after {
+            let mut tasks = waiting.desk.lock();
             let Tasks { running, next, .. } = &mut *tasks;
             next.retain(|_, next| running.contains_key(next));
-            next.insert(after, assignment.attempt.id.clone());
+            next.insert(after.clone(), assignment.attempt.id.clone());
         }
-        answers.send(&Answer::Order(order));
+        let newest = lock(&waiting.newest).take();
+        if let Some(Caller { answers, .. }) = newest {
+            answers.send(&Answer::Order(order));
+        }
+        drop(waiting);
         Ok(seated(executors.wait(&assignment, &machine).await?, executors))
     }
 }

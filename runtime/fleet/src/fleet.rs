@@ -4,6 +4,7 @@
 
 use crate::blobs::ObjectBlobs;
 use crate::jetstream::{JetStream, RequestError, Violation};
+use crate::lease::Lease;
 use crate::log::NatsLog;
 use crate::roster::{Place, Roster, Signed};
 use crate::settings::FleetSettings;
@@ -164,6 +165,8 @@ pub struct Fleet {
     pub(crate) jetstream: JetStream,
     pub(crate) servers: String,
     pub(crate) patience: Duration,
+    /// The lease in the fleet's settings. The default until [`Fleet::join`].
+    pub(crate) lease: Lease,
     /// Who signs and who may sign. `None` until [`Fleet::join`].
     pub(crate) roster: Option<Arc<Roster>>,
 }
@@ -204,7 +207,7 @@ impl Fleet {
             _ => FleetError::NoServer { servers: servers.clone(), reason: error.to_string() },
         })?;
         let jetstream = JetStream::new(client.clone(), address.name.clone(), address.answer_wait, violation);
-        Ok(Self { client, jetstream, servers, patience: address.patience, roster: None })
+        Ok(Self { client, jetstream, servers, patience: address.patience, lease: Lease::default(), roster: None })
     }
 
     /// Returns how long one request waits for its answer.
@@ -243,6 +246,7 @@ impl Fleet {
     /// Another operator made the fleet, or the servers do not answer.
     pub async fn join(&mut self, operator: &PublicKey, key: Option<SigningKey>) -> Result<FleetSettings, FleetError> {
         let settings = self.settings(operator).await?;
+        self.lease = settings.lease;
         self.roster = Some(Arc::new(Roster::new(self, settings.clone(), key)));
         Ok(settings)
     }

@@ -4,7 +4,8 @@
 //! compare-and-set on the run's subject, and `run` is the fold of a run's frames. `jetstream` has the requests and
 //! [`subjects`] the names on the server. [`blobs`] has the blobs in an object store, and [`s3`] its client for services
 //! with the protocol of S3. [`init`] creates the stream and checks the settings of servers, [`examine`] reports
-//! them one by one. [`settings`] says who operates the fleet and where its blobs are ([`store_url`]).
+//! them one by one. [`settings`] says who operates the fleet, where its blobs are ([`store_url`]) and how long its machines may be
+//! silent ([`lease`]).
 //! [`statement`] is what the operator says about one machine, [`roster`] knows who may do what at each place of the stream, and
 //! [`server_users`] has the permissions of users of the servers.
 //!
@@ -15,6 +16,7 @@
 #![cfg_attr(not(test), deny(clippy::disallowed_methods))]
 
 pub mod blobs;
+mod caller;
 mod consumer;
 pub mod drive;
 mod eligibility;
@@ -22,8 +24,10 @@ pub mod examine;
 pub mod executors;
 pub mod fleet;
 pub mod frame;
+mod held;
 pub mod init;
 mod jetstream;
+pub mod lease;
 pub mod log;
 pub mod machine;
 pub mod mail;

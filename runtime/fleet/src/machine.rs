@@ -2,8 +2,8 @@
 //!
 //! A seat makes one attempt at a time. It takes a pointer from the queue, asks the driver of the run for the attempt, and tells
 //! the driver that it lives while it works. The result is in the stream before anybody is told about it, so it counts also if
-//! the driver dies meanwhile. A machine that hears neither a driver nor the stream for [`SILENCE_MAX`] ends its attempt:
-//! another machine may have it by then.
+//! the driver dies meanwhile. A machine that hears neither a driver nor the stream for two thirds of the lease ends its attempt:
+//! another machine may have it soon.
 
 use crate::blobs::ObjectBlobs;
 use crate::consumer::{Consumer, Leased};
@@ -22,20 +22,14 @@ use glovebox_record::placement::MachineFacts;
 use glovebox_record::spend::Spend;
 use glovebox_record::{Failure, FailureClass, FailureCode};
 use glovebox_signing::envelope::PayloadType;
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::fmt;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, mpsc};
 use std::time::Duration;
 use tokio::runtime::Handle;
-use tokio::time::{Instant, sleep};
+use tokio::time::{Instant, sleep, timeout_at};
 
-/// Time without any sign of a driver or of the stream after which a machine ends its attempt.
-pub const SILENCE_MAX: Duration = Duration::from_secs(20);
-/// Time between two signs of life of an attempt.
-const BEAT: Duration = Duration::from_secs(1);
-/// How long a driver may take to claim an attempt.
-const CLAIM_WAIT: Duration = Duration::from_secs(10);
 /// Delay before a pointer is delivered again whose run has no driver at the moment, or whose driver does not know yet.
 const LATER: Duration = Duration::from_millis(500);
 /// How long a machine leaves the stages of a run that it cannot make to others.
@@ -44,8 +38,10 @@ const CANNOT_FOR: Duration = Duration::from_secs(300);
 const AFTER_REFUSAL: Duration = Duration::from_secs(2);
 /// Number of times that a machine asks for a task without an answer. The driver points to it again if it needs it.
 const CLAIMS_MAX: u64 = 120;
-/// Number of times that a driver is told of a result. It finds the result by itself later.
-const TOLD_MAX: u32 = 10;
+/// Number of times that a driver that does not answer is asked for a task before the task is left to others.
+const CLAIM_ROUNDS: u32 = 2;
+/// Time after which no driver is told of a result any more, in leases. The next driver finds the result by itself.
+const TOLD_LEASES: u32 = 2;
 /// Maximum size in bytes of a result that is in its message. The envelope has it in base64, and a server accepts messages of
 /// 1 MiB by default.
 const MESSAGE_BYTES_MAX: usize = 640 * 1024;
@@ -55,10 +51,19 @@ const AFTER_ERROR: Duration = Duration::from_secs(1);
 /// The run of an attempt, prepared on this machine.
 pub type RunHere = MachineRun<NatsLog, ObjectBlobs>;
 
+/// Why a run is not prepared on a machine.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum NotPrepared {
+    /// The stores did not answer. A later try may succeed.
+    Unavailable(String),
+    /// This machine cannot make the stages of the run.
+    Impossible(String),
+}
+
 /// Prepares runs on this machine.
 pub trait Prepare {
     /// Returns a run that is prepared, or prepares it: its files, and its plan, which must have this digest.
-    fn run(&self, run: &RunId, plan: &Digest) -> impl Future<Output = Result<Arc<RunHere>, String>>;
+    fn run(&self, run: &RunId, plan: &Digest) -> impl Future<Output = Result<Arc<RunHere>, NotPrepared>>;
 }
 
 /// A machine of a fleet.
@@ -73,6 +78,8 @@ pub struct Machine {
     is_draining: Arc<AtomicBool>,
     /// The runs whose stages this machine cannot make, and since when.
     cannot: Mutex<HashMap<RunId, Instant>>,
+    /// The attempts that seats of this machine make. A driver that repeats an order does not know which seat got it.
+    making: Mutex<HashSet<AttemptId>>,
 }
 
 impl Machine {
@@ -90,10 +97,10 @@ impl Machine {
         is_draining: Arc<AtomicBool>,
     ) -> Result<Self, FleetError> {
         let jetstream = fleet.jetstream.clone();
-        let stages = jetstream.consumer("stages", &jetstream.name.stages()).await;
+        let stages = jetstream.consumer("stages", &jetstream.name.stages(), fleet.lease).await;
         let stages = stages.map_err(|error| fleet.failed(error))?;
-        let (fleet, cannot) = (fleet.clone(), Mutex::default());
-        Ok(Self { fleet, jetstream, log, blobs, id, stages, facts, is_draining, cannot })
+        let (fleet, cannot, making) = (fleet.clone(), Mutex::default(), Mutex::default());
+        Ok(Self { fleet, jetstream, log, blobs, id, stages, facts, is_draining, cannot, making })
     }
 
     /// Returns the journals of the fleet's runs, as this machine reads them.
@@ -125,7 +132,7 @@ impl Machine {
         if self.cannot_make(&run) {
             return self.settle(self.jetstream.give_back(leased, LATER).await);
         }
-        match self.claim(&run, seq, &task).await {
+        match self.claim(leased, &run, seq, &task).await {
             Some(Answer::Order(order)) => {
                 // From here on, the driver watches the attempt and points to the task again if this machine is lost.
                 self.settle(self.jetstream.done(leased).await);
@@ -156,70 +163,67 @@ impl Machine {
         }
     }
 
-    async fn claim(&self, run: &RunId, ready_seq: u64, task: &Task) -> Option<Answer> {
-        self.ask(run, Ask::Claim { task: task.clone(), ready_seq, facts: self.facts.clone() }, CLAIM_WAIT).await
-    }
-
-    /// Asks the driver of a run. `None` if there was no answer.
-    async fn ask(&self, run: &RunId, ask: Ask, wait: Duration) -> Option<Answer> {
-        ask_driver(&self.fleet, &self.id, run, ask, wait).await
+    /// Asks the driver of a run for a task, and keeps the pointer to it meanwhile. `None` if there was no answer.
+    async fn claim(&self, leased: &Leased, run: &RunId, ready_seq: u64, task: &Task) -> Option<Answer> {
+        for _ in 0..CLAIM_ROUNDS {
+            let ask = Ask::Claim { task: task.clone(), ready_seq, facts: self.facts.clone() };
+            match ask_driver(&self.fleet, &self.id, run, ask).await {
+                Ok(answer) => return Some(answer),
+                Err(NoAnswer::NoDriver) => return None,
+                // The driver may have claimed the task for this machine, and its answer was lost or is late.
+                Err(NoAnswer::Silence) => self.settle(self.jetstream.extend(leased).await),
+            }
+        }
+        None
     }
 
     /// Makes an attempt, and all further ones that the driver gives to this machine afterwards.
     async fn work(&self, run: &RunId, first: Order, prepare: &impl Prepare) {
         let mut next = Some(first);
-        while let Some(Order { task, plan }) = next.take() {
-            let here = match prepare.run(run, &plan).await {
-                Ok(here) => here,
-                Err(reason) => {
-                    self.cannot.lock().unwrap_or_else(PoisonError::into_inner).insert(run.clone(), Instant::now());
-                    return self.give_back(run, task.attempt, reason).await;
-                }
-            };
-            let result = match self.make(run, &here, &task).await {
-                Ok(Some(result)) => result,
-                Ok(None) => return,
-                Err(reason) => return self.give_back(run, task.attempt, reason).await,
-            };
-            if self.store(run, &task, result).await.is_err() {
-                return;
+        while let Some(order) = next.take() {
+            let Some(_making) = Making::begin(&self.making, &order.task.attempt) else { return };
+            next = self.work_on(run, order, prepare).await;
+        }
+    }
+
+    /// Makes one attempt. Returns the next order.
+    async fn work_on(&self, run: &RunId, Order { task, plan }: Order, prepare: &impl Prepare) -> Option<Order> {
+        let watch = Watch::begin(self, run, &task.attempt);
+        let made = match prepare.run(run, &plan).await {
+            Ok(here) => self.make(&here, &task, &watch).await,
+            Err(NotPrepared::Unavailable(reason)) => Err(reason),
+            Err(NotPrepared::Impossible(reason)) => {
+                self.cannot.lock().unwrap_or_else(PoisonError::into_inner).insert(run.clone(), Instant::now());
+                Err(reason)
             }
-            next = self.told(run, &task.attempt).await;
+        };
+        let stored = match made {
+            Ok(Some(result)) => self.store(run, &task, result, &watch).await,
+            Ok(None) => return None,
+            Err(reason) => Err(reason),
+        };
+        drop(watch);
+        match stored {
+            Ok(()) => self.told(run, &task.attempt).await,
+            Err(reason) => {
+                self.give_back(run, task.attempt, reason).await;
+                None
+            }
         }
     }
 
     /// Gives an attempt back to the driver, which gives it to another machine.
     async fn give_back(&self, run: &RunId, attempt: AttemptId, reason: String) {
         tracing::error!(%run, %attempt, reason, "this machine cannot make an attempt");
-        let _another_gets_it = self.ask(run, Ask::GiveBack { attempt, reason }, CLAIM_WAIT).await;
+        let _another_gets_it = ask_driver(&self.fleet, &self.id, run, Ask::GiveBack { attempt, reason }).await;
+        // The reason may concern all attempts, such as a store of blobs that does not answer.
+        sleep(AFTER_ERROR).await;
     }
 
     /// Makes an attempt. `None` if it does not count any more. An error is one of this machine.
-    async fn make(&self, run: &RunId, here: &RunHere, task: &ClaimedTask) -> Result<Option<AttemptResult>, String> {
-        let till = DriverTill {
-            fleet: self.fleet.clone(),
-            machine: self.id.clone(),
-            run: run.clone(),
-            attempt: task.attempt.clone(),
-            stop: Arc::default(),
-            held: Mutex::default(),
-            runtime: Handle::current(),
-        };
-        let control = AttemptControl { stop: Arc::clone(&till.stop), ..AttemptControl::default() };
-        let control = AttemptControl { till: Some(Arc::new(till)), ..control };
-        let is_overtaken = Arc::new(AtomicBool::new(false));
-        let beats = Beats {
-            fleet: self.fleet.clone(),
-            machine: self.id.clone(),
-            run: run.clone(),
-            attempt: task.attempt.clone(),
-            control: control.clone(),
-            is_overtaken: Arc::clone(&is_overtaken),
-        };
-        let beating = AbortOnDrop(tokio::spawn(beats.send()).abort_handle());
-        let made = here.make(task, &control).await;
-        drop(beating);
-        if is_overtaken.load(Ordering::Relaxed) {
+    async fn make(&self, here: &RunHere, task: &ClaimedTask, watch: &Watch) -> Result<Option<AttemptResult>, String> {
+        let made = here.make(task, &watch.control).await;
+        if watch.has_given_up() {
             return Ok(None);
         }
         match made {
@@ -232,38 +236,38 @@ impl Machine {
         }
     }
 
-    /// Stores the result of an attempt in the stream. The first result of an attempt counts.
-    async fn store(&self, run: &RunId, task: &ClaimedTask, result: AttemptResult) -> Result<(), ()> {
+    /// Stores the result of an attempt in the stream. The first result of an attempt counts. Nothing runs any more, so the machine
+    /// waits for servers longer than an attempt may.
+    async fn store(&self, run: &RunId, task: &ClaimedTask, result: AttemptResult, watch: &Watch) -> Result<(), String> {
         let AttemptResult { ingested, finished } = result;
-        let not_stored = |error: PortError| {
-            tracing::error!(attempt = %task.attempt, %error, "the result of an attempt could not be stored");
-        };
-        let (fleet, machine) = (self.fleet.id().map_err(not_stored)?.to_owned(), self.id.clone());
-        let made = Made { protocol: PROTOCOL, fleet, machine, token: task.token, finished, ingested };
-        let message = self.message(made).await.map_err(not_stored)?;
+        let not_stored =
+            |error: &dyn std::error::Error| format!("the result of an attempt could not be stored: {error}");
+        let fleet = self.fleet.id().map_err(|error| not_stored(&error))?.to_owned();
+        let (machine, token) = (self.id.clone(), task.token);
+        let made = Made { protocol: PROTOCOL, fleet, machine, token, finished, ingested };
+        let message = self.message(made).await.map_err(|error| not_stored(&error))?;
         let subject = self.jetstream.name.result(run, &task.attempt);
         let message = Publish { subject: subject.clone(), payload: message.into() };
         let (begun, mut head) = (Instant::now(), 0);
         loop {
-            match self.jetstream.append(std::slice::from_ref(&message), Some(head), "").await {
+            let error = match self.jetstream.append(std::slice::from_ref(&message), Some(head), "").await {
                 Ok(_) => return Ok(()),
-                // The answer to an earlier round was lost, or somebody else stored a message that does not count.
-                Err(RequestError::WrongHead) if begun.elapsed() <= SILENCE_MAX => {
-                    let Ok(Some(last)) = self.jetstream.last(&subject).await else {
-                        sleep(BEAT).await;
-                        continue;
-                    };
-                    if last.payload == message.payload {
-                        return Ok(());
-                    }
-                    head = last.seq;
-                }
-                Err(error) if begun.elapsed() > SILENCE_MAX => {
-                    tracing::error!(attempt = %task.attempt, %error, "the result of an attempt could not be stored");
-                    return Err(());
-                }
-                Err(_) => sleep(BEAT).await,
+                Err(error) => error,
+            };
+            if begun.elapsed() > self.fleet.patience || watch.is_overtaken() {
+                return Err(not_stored(&error));
             }
+            // The answer to an earlier round was lost, or somebody else stored a message that does not count.
+            if matches!(error, RequestError::WrongHead)
+                && let Ok(Some(last)) = self.jetstream.last(&subject).await
+            {
+                if last.payload == message.payload {
+                    return Ok(());
+                }
+                head = last.seq;
+                continue;
+            }
+            sleep(self.fleet.lease.beat()).await;
         }
     }
 
@@ -288,25 +292,62 @@ impl Machine {
 
     /// Tells the driver that a result is in the stream. Returns the next attempt for this machine, if it goes on.
     async fn told(&self, run: &RunId, attempt: &AttemptId) -> Option<Order> {
-        for _ in 0..TOLD_MAX {
+        let (begun, lease) = (Instant::now(), self.fleet.lease);
+        while begun.elapsed() < lease.duration() * TOLD_LEASES {
             let goes_on = !self.is_draining.load(Ordering::Relaxed);
-            match self.ask(run, Ask::Made { attempt: attempt.clone(), goes_on }, CLAIM_WAIT).await {
-                Some(Answer::Order(order)) => return Some(order),
-                None | Some(Answer::Later) => sleep(BEAT).await,
-                Some(_) => return None,
+            let ask = Ask::Made { attempt: attempt.clone(), goes_on };
+            match ask_driver(&self.fleet, &self.id, run, ask).await {
+                Ok(Answer::Order(order)) => return Some(order),
+                Err(_) | Ok(Answer::Later) => sleep(lease.beat()).await,
+                Ok(_) => return None,
             }
         }
         None
     }
 }
 
-async fn ask_driver(fleet: &Fleet, machine: &MachineId, run: &RunId, ask: Ask, wait: Duration) -> Option<Answer> {
-    let id = fleet.id().ok()?.to_owned();
+/// Why a question to a driver has no answer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum NoAnswer {
+    /// Nobody drives the run at the moment.
+    NoDriver,
+    /// The driver did not answer in time, or the servers did not pass the question on.
+    Silence,
+}
+
+/// Asks the driver of a run, and waits for the answer for a third of the lease.
+async fn ask_driver(fleet: &Fleet, machine: &MachineId, run: &RunId, ask: Ask) -> Result<Answer, NoAnswer> {
+    let id = fleet.id().map_err(|_| NoAnswer::Silence)?.to_owned();
     let question = Question { protocol: PROTOCOL, fleet: id, run: run.clone(), machine: machine.clone(), ask };
-    let text = fleet.sign(PayloadType::FLEET_QUESTION, &serde_json::to_vec(&question).ok()?).ok()?;
-    let jetstream = &fleet.jetstream;
-    let answer = jetstream.request(jetstream.name.questions(run), text.into(), wait).await.ok()?;
-    serde_json::from_slice(&answer.payload).ok()
+    let text = serde_json::to_vec(&question).map_err(|_| NoAnswer::Silence)?;
+    let text = fleet.sign(PayloadType::FLEET_QUESTION, &text).map_err(|_| NoAnswer::Silence)?;
+    let (jetstream, wait) = (&fleet.jetstream, fleet.lease.third());
+    let answer = jetstream.request(jetstream.name.questions(run), text.into(), wait).await;
+    let answer = answer.map_err(|error| match error {
+        RequestError::NoReceiver => NoAnswer::NoDriver,
+        _ => NoAnswer::Silence,
+    })?;
+    serde_json::from_slice(&answer.payload).map_err(|_| NoAnswer::Silence)
+}
+
+/// An attempt that a seat of this machine makes. It ends with the value.
+struct Making<'a> {
+    all: &'a Mutex<HashSet<AttemptId>>,
+    attempt: AttemptId,
+}
+
+impl<'a> Making<'a> {
+    /// Returns `None` if another seat makes the attempt.
+    fn begin(all: &'a Mutex<HashSet<AttemptId>>, attempt: &AttemptId) -> Option<Self> {
+        let is_new = all.lock().unwrap_or_else(PoisonError::into_inner).insert(attempt.clone());
+        is_new.then(|| Self { all, attempt: attempt.clone() })
+    }
+}
+
+impl Drop for Making<'_> {
+    fn drop(&mut self) {
+        self.all.lock().unwrap_or_else(PoisonError::into_inner).remove(&self.attempt);
+    }
 }
 
 /// Ends a task when it is dropped.
@@ -346,16 +387,16 @@ impl Till for DriverTill {
             let (answer, answered) = mpsc::sync_channel(1);
             // This thread may belong to a guest, and must not run the tasks of the runtime.
             self.runtime.spawn(async move {
-                let _gone = answer.send(ask_driver(&fleet, &machine, &run, ask, CLAIM_WAIT).await);
+                let _gone = answer.send(ask_driver(&fleet, &machine, &run, ask).await);
             });
-            match answered.recv().ok().flatten() {
-                Some(Answer::Granted) => {
+            match answered.recv() {
+                Ok(Ok(Answer::Granted)) => {
                     *held = held.plus(wanted);
                     return Ok(());
                 }
-                Some(Answer::Denied(failure)) => return Err(*failure),
-                Some(Answer::Overtaken) => break,
-                _ => std::thread::sleep(BEAT),
+                Ok(Ok(Answer::Denied(failure))) => return Err(*failure),
+                Ok(Ok(Answer::Overtaken)) => break,
+                _ => std::thread::sleep(self.fleet.lease.beat()),
             }
         }
         let reason = "the attempt was stopped before the driver of the run allowed the call";
@@ -369,6 +410,61 @@ impl Till for DriverTill {
     }
 }
 
+/// Watches over an attempt from its order until its result is stored.
+struct Watch {
+    control: AttemptControl,
+    end: Arc<Mutex<Option<EarlyEnd>>>,
+    _beating: AbortOnDrop,
+}
+
+/// Why an attempt ends before it is made.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum EarlyEnd {
+    /// The run does not wait for it any more.
+    Overtaken,
+    /// Nobody was heard for so long that another machine may have it.
+    Silence,
+}
+
+impl Watch {
+    fn begin(machine: &Machine, run: &RunId, attempt: &AttemptId) -> Self {
+        let till = DriverTill {
+            fleet: machine.fleet.clone(),
+            machine: machine.id.clone(),
+            run: run.clone(),
+            attempt: attempt.clone(),
+            stop: Arc::default(),
+            held: Mutex::default(),
+            runtime: Handle::current(),
+        };
+        let control = AttemptControl { stop: Arc::clone(&till.stop), ..AttemptControl::default() };
+        let control = AttemptControl { till: Some(Arc::new(till)), ..control };
+        let end = Arc::default();
+        let beats = Beats {
+            fleet: machine.fleet.clone(),
+            machine: machine.id.clone(),
+            run: run.clone(),
+            attempt: attempt.clone(),
+            control: control.clone(),
+            end: Arc::clone(&end),
+        };
+        let beating = AbortOnDrop(tokio::spawn(beats.send()).abort_handle());
+        Self { control, end, _beating: beating }
+    }
+
+    fn early_end(&self) -> Option<EarlyEnd> {
+        *self.end.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn has_given_up(&self) -> bool {
+        self.early_end().is_some()
+    }
+
+    fn is_overtaken(&self) -> bool {
+        self.early_end() == Some(EarlyEnd::Overtaken)
+    }
+}
+
 /// The signs of life of an attempt.
 struct Beats {
     fleet: Fleet,
@@ -376,48 +472,52 @@ struct Beats {
     run: RunId,
     attempt: AttemptId,
     control: AttemptControl,
-    /// Set if the result does not count any more.
-    is_overtaken: Arc<AtomicBool>,
+    end: Arc<Mutex<Option<EarlyEnd>>>,
 }
 
 impl Beats {
     /// Sends signs of life until the future is dropped, and passes on what the driver answers.
     async fn send(self) {
-        let mut heard = Instant::now();
+        let (mut heard, lease) = (Instant::now(), self.fleet.lease);
         loop {
-            let AttemptControl { pulse, steering, .. } = &self.control;
-            let (counts, waits_for, steered) = (pulse.counts(), pulse.waits_for(), steering.count());
-            let ask = Ask::Beat { attempt: self.attempt.clone(), counts, waits_for, steered };
-            match ask_driver(&self.fleet, &self.machine, &self.run, ask, BEAT * 3).await {
-                Some(Answer::GoOn { steering: messages }) => {
-                    heard = Instant::now();
-                    messages.into_iter().for_each(|message| steering.push(message));
-                }
-                Some(Answer::Stop) => {
-                    heard = Instant::now();
-                    jail::cancel(&self.control.stop);
-                }
-                Some(Answer::Overtaken | Answer::NotNeeded) => {
-                    return self.give_up("the run does not wait for it any more");
-                }
-                // There is no driver at the moment. The attempt goes on while the servers are there.
-                _ => {
-                    let jetstream = &self.fleet.jetstream;
-                    if jetstream.last(&jetstream.name.run(&self.run)).await.is_ok() {
-                        heard = Instant::now();
-                    }
-                }
+            let sent = Instant::now();
+            // The driver counts from when it gets the question, which is later. A machine that was stopped for too long ends at once.
+            match timeout_at(heard + lease.silence_max(), self.beat()).await {
+                Ok(Ok(true)) => heard = sent,
+                Ok(Ok(false)) => {}
+                Ok(Err(end)) => return self.give_up(end),
+                Err(_) => return self.give_up(EarlyEnd::Silence),
             }
-            if heard.elapsed() > SILENCE_MAX {
-                return self.give_up("no server has answered for 20 seconds");
-            }
-            sleep(BEAT).await;
+            sleep(lease.beat()).await;
         }
     }
 
-    fn give_up(&self, reason: &str) {
-        tracing::warn!(attempt = %self.attempt, reason, "the attempt ends");
-        self.is_overtaken.store(true, Ordering::Relaxed);
+    /// Sends a sign of life. Returns whether anybody was heard.
+    async fn beat(&self) -> Result<bool, EarlyEnd> {
+        let AttemptControl { pulse, steering, .. } = &self.control;
+        let (counts, waits_for, steered) = (pulse.counts(), pulse.waits_for(), steering.count());
+        let ask = Ask::Beat { attempt: self.attempt.clone(), counts, waits_for, steered };
+        match ask_driver(&self.fleet, &self.machine, &self.run, ask).await {
+            Ok(Answer::GoOn { steering: messages }) => {
+                messages.into_iter().for_each(|message| steering.push(message));
+                Ok(true)
+            }
+            Ok(Answer::Stop) => {
+                jail::cancel(&self.control.stop);
+                Ok(true)
+            }
+            Ok(Answer::Overtaken | Answer::NotNeeded) => Err(EarlyEnd::Overtaken),
+            // There is no driver at the moment. The attempt goes on while the servers are there.
+            _ => {
+                let jetstream = &self.fleet.jetstream;
+                Ok(jetstream.last(&jetstream.name.run(&self.run)).await.is_ok())
+            }
+        }
+    }
+
+    fn give_up(&self, end: EarlyEnd) {
+        tracing::warn!(attempt = %self.attempt, ?end, "the attempt ends");
+        *self.end.lock().unwrap_or_else(PoisonError::into_inner) = Some(end);
         jail::cancel(&self.control.stop);
     }
 }

@@ -18,8 +18,9 @@ use glovebox_signing::key::{KeyId, PublicKey, SigningKey};
 use jiff::Timestamp;
 use serde::Deserialize;
 use std::collections::{BTreeMap, HashMap};
+use std::sync::{Arc, Mutex as Locks, PoisonError};
 use std::time::Duration;
-use tokio::sync::Mutex;
+use tokio::sync::{Mutex, OwnedMutexGuard};
 use tokio::time::Instant;
 
 /// How old the last look at the statements about a machine may be when it appends, or sends what is not stored.
@@ -34,17 +35,24 @@ pub struct Place {
     time: Timestamp,
     /// All statements before this number are needed. At least `seq`, and higher if many messages are read at once.
     read_to: u64,
+    /// How old the last look at the statements may be if the place is not in the stream.
+    age_max: Duration,
 }
 
 impl Place {
     /// Returns the place of a message that the server stored at this time.
     pub fn new(seq: u64, time: Timestamp) -> Self {
-        Self { seq, time, read_to: seq }
+        Self { seq, time, read_to: seq, age_max: AGE_MAX }
     }
 
     /// Returns the place after everything that is stored now, for messages that are not stored.
     pub fn now() -> Self {
-        Self { seq: u64::MAX, time: Timestamp::now(), read_to: u64::MAX }
+        Self { seq: u64::MAX, time: Timestamp::now(), read_to: u64::MAX, age_max: AGE_MAX }
+    }
+
+    /// As [`Place::now`], but statements that are younger than `age_max` may be missing.
+    pub(crate) fn lately(age_max: Duration) -> Self {
+        Self { age_max, ..Self::now() }
     }
 
     /// Says that the message is one of several that are read, the last of which has this number.
@@ -87,7 +95,8 @@ pub(crate) struct Roster {
     fleet: Fleet,
     settings: FleetSettings,
     key: Option<SigningKey>,
-    histories: Mutex<HashMap<KeyId, MachineHistory>>,
+    /// Each machine has a lock of its own: it is held while the servers are asked about the machine.
+    histories: Locks<HashMap<KeyId, Arc<Mutex<MachineHistory>>>>,
 }
 
 /// The payload of a signed message, and the machine that signed it.
@@ -114,7 +123,21 @@ pub struct Member {
 
 impl Roster {
     pub(crate) fn new(fleet: &Fleet, settings: FleetSettings, key: Option<SigningKey>) -> Self {
-        Self { fleet: Fleet { roster: None, ..fleet.clone() }, settings, key, histories: Mutex::default() }
+        Self { fleet: Fleet { roster: None, ..fleet.clone() }, settings, key, histories: Locks::default() }
+    }
+
+    /// Returns what is known about a machine, as its only user.
+    async fn history(&self, machine: &KeyId) -> OwnedMutexGuard<MachineHistory> {
+        let history = {
+            let mut histories = self.histories.lock().unwrap_or_else(PoisonError::into_inner);
+            Arc::clone(histories.entry(*machine).or_default())
+        };
+        history.lock_owned().await
+    }
+
+    /// Forgets what is known about a machine.
+    fn forget(&self, machine: &KeyId) {
+        self.histories.lock().unwrap_or_else(PoisonError::into_inner).remove(machine);
     }
 
     /// Returns the id of the fleet.
@@ -142,25 +165,34 @@ impl Roster {
 
     /// Returns the key and the admission of a machine at a place. `None` if it was not admitted there.
     async fn admission(&self, machine: &KeyId, at: Place) -> Result<Option<(PublicKey, Admission)>, PortError> {
-        let mut histories = self.histories.lock().await;
-        let history = histories.entry(*machine).or_default();
-        let is_fresh = match at.read_to {
-            u64::MAX => history.read_at.is_some_and(|read_at| read_at.elapsed() <= AGE_MAX),
-            read_to => history.complete_to >= read_to,
-        };
-        if !is_fresh {
-            self.read(machine, history, self.fleet.patience).await.map_err(|error| port_error(&error))?;
-            if at.read_to != u64::MAX {
-                history.complete_to = history.complete_to.max(at.read_to);
+        let mut history = self.history(machine).await;
+        match (at.read_to, history.read_at) {
+            (u64::MAX, Some(read_at)) if read_at.elapsed() <= at.age_max => {}
+            (u64::MAX, Some(_)) => self.refresh(machine, &mut history).await?,
+            (read_to, _) if read_to != u64::MAX && history.complete_to >= read_to => {}
+            (read_to, _) => {
+                self.read(machine, &mut history, self.fleet.patience).await.map_err(|error| port_error(&error))?;
+                if read_to != u64::MAX {
+                    history.complete_to = history.complete_to.max(read_to);
+                }
             }
         }
         let found = history.admission(at).cloned();
         let found = history.statements.first().map(|first| first.statement.machine).zip(found);
         // A signature can name any key. Only those of machines are kept.
         if history.statements.is_empty() {
-            histories.remove(machine);
+            self.forget(machine);
         }
         Ok(found)
+    }
+
+    /// Reads the newest statements about a machine that is known. While the servers are away, what is known is used: nothing is
+    /// stored meanwhile, and readers of what is stored decide in the end.
+    async fn refresh(&self, machine: &KeyId, history: &mut MachineHistory) -> Result<(), PortError> {
+        match self.read(machine, history, Duration::ZERO).await {
+            Ok(()) | Err(FleetError::NoServer { .. }) => Ok(()),
+            Err(error) => Err(port_error(&error)),
+        }
     }
 
     /// Returns the key and the admission of this machine if it is admitted now with one of these roles.
@@ -171,18 +203,10 @@ impl Roster {
         let key = self.key()?;
         let machine = key.public();
         let id = machine.id();
-        let mut histories = self.histories.lock().await;
-        let history = histories.entry(id).or_default();
+        let mut history = self.history(&id).await;
         match history.read_at {
-            None => self.read(&id, history, self.fleet.patience).await.map_err(|error| port_error(&error))?,
-            // While the servers are away, what is known is used: readers decide in the end.
-            Some(read_at) if read_at.elapsed() > AGE_MAX => {
-                let read = self.read(&id, history, Duration::ZERO).await;
-                read.or_else(|error| match error {
-                    FleetError::NoServer { .. } => Ok(()),
-                    error => Err(port_error(&error)),
-                })?;
-            }
+            None => self.read(&id, &mut history, self.fleet.patience).await.map_err(|error| port_error(&error))?,
+            Some(read_at) if read_at.elapsed() > AGE_MAX => self.refresh(&id, &mut history).await?,
             Some(_) => {}
         }
         match history.admission(Place::now()).filter(|admission| admission.has_any(roles)) {

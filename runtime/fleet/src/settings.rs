@@ -1,4 +1,4 @@
-//! The settings of a fleet: who operates it, and where its blobs are.
+//! The settings of a fleet: who operates it, where its blobs are, and how long its machines may be silent.
 //!
 //! They are one message of the fleet's stream, signed by the operator's key. `fleet init` writes them once, and nothing
 //! changes them. Every other command reads them and refuses those of another operator: otherwise, whoever can write the
@@ -6,6 +6,7 @@
 
 use crate::fleet::{Fleet, FleetError};
 use crate::jetstream::{Publish, RequestError};
+use crate::lease::Lease;
 use crate::repetition::patiently;
 use crate::store_url::StoreUrl;
 use glovebox_signing::envelope::{Envelope, PayloadType};
@@ -32,23 +33,34 @@ pub struct FleetSettings {
     pub operator: PublicKey,
     /// Where the blobs are.
     pub store: StoreUrl,
+    /// How long a machine or a driver may be silent before another one does its work, in milliseconds.
+    #[serde(rename = "lease_ms")]
+    #[schemars(with = "u64", range(min = 3000, max = 300_000))]
+    pub lease: Lease,
     /// When the fleet was made.
     #[schemars(with = "String")]
     pub at: Timestamp,
 }
 
 impl Fleet {
-    /// Returns the settings of the fleet, or records them if it has none. The stream must exist.
+    /// Returns the settings of the fleet, or records them if it has none. The stream must exist. Without a lease, a new fleet has
+    /// the default, and every lease is accepted of one that exists.
     ///
     /// # Errors
-    /// The fleet has another operator or another store, or the servers do not answer.
-    pub async fn establish(&self, operator: &SigningKey, store: &StoreUrl) -> Result<FleetSettings, FleetError> {
+    /// The fleet has another operator, another store or another lease, or the servers do not answer.
+    pub async fn establish(
+        &self,
+        operator: &SigningKey,
+        store: &StoreUrl,
+        lease: Option<Lease>,
+    ) -> Result<FleetSettings, FleetError> {
         let public = operator.public();
         let new = FleetSettings {
             schema_version: SCHEMA_VERSION,
             id: Ulid::generate().to_string(),
             operator: public,
             store: store.clone(),
+            lease: lease.unwrap_or_default(),
             at: Timestamp::now(),
         };
         let payload = serde_json::to_vec(&new).map_err(|error| self.unreadable(error))?;
@@ -60,13 +72,21 @@ impl Fleet {
             Err(error) => return Err(self.failed(error)),
         }
         let found = self.settings(&public).await?;
-        match found.store == *store {
-            true => Ok(found),
-            false => Err(FleetError::Unsafe {
-                found: format!("the fleet has its blobs at `{}` already, not at `{store}`", found.store),
-                help: format!("name that store, or make another fleet: `--fleet {}-2`", self.jetstream.name.stream()),
-            }),
+        let other = |found: String, what: &str| FleetError::Unsafe {
+            found,
+            help: format!("name that {what}, or make another fleet: `--fleet {}-2`", self.jetstream.name.stream()),
+        };
+        if found.store != *store {
+            return Err(other(
+                format!("the fleet has its blobs at `{}` already, not at `{store}`", found.store),
+                "store",
+            ));
         }
+        if let Some(lease) = lease.filter(|lease| *lease != found.lease) {
+            let (is, wanted) = (found.lease.duration(), lease.duration());
+            return Err(other(format!("the fleet has a lease of {is:?} already, not of {wanted:?}"), "lease"));
+        }
+        Ok(found)
     }
 
     /// Reads the settings of the fleet, and checks that this operator signed them.

@@ -52,7 +52,7 @@ pub(crate) fn admission(name: &str, may: &[Role]) -> Admission {
 
 /// Records the settings of a fleet.
 pub(crate) async fn establish(fleet: &Fleet) {
-    fleet.establish(&operator(), &"file:///shared".parse().unwrap()).await.unwrap();
+    fleet.establish(&operator(), &"file:///shared".parse().unwrap(), None).await.unwrap();
 }
 
 /// Connects as a machine.

@@ -253,9 +253,9 @@ async fn a_statement_of_another_fleet_or_operator_does_not_count() {
     assert_eq!(error.exit_code(), 6, "{error}");
     let error = here.admit(&key(8), key(7).public(), admission("spy", &[Role::Drive])).await.unwrap_err();
     assert_eq!(error.exit_code(), 6, "{error}");
-    let error = here.establish(&key(8), &"file:///elsewhere".parse().unwrap()).await.unwrap_err();
+    let error = here.establish(&key(8), &"file:///elsewhere".parse().unwrap(), None).await.unwrap_err();
     assert_eq!(error.exit_code(), 6, "{error}");
-    let error = here.establish(&operator(), &"file:///elsewhere".parse().unwrap()).await.unwrap_err();
+    let error = here.establish(&operator(), &"file:///elsewhere".parse().unwrap(), None).await.unwrap_err();
     assert_eq!(error.exit_code(), 3, "{error}");
 }
 

@@ -78,7 +78,8 @@ impl Pulse {
         guard
     }
 
-    /// Sets the counters and the wait to those of an attempt on another machine.
+    /// Sets the counters and the wait to those of an attempt on another machine. No counter goes back: a message may be late, and
+    /// a machine that was started again counts from zero.
     pub fn copy_from(&self, counts: PulseCounts, waits_for: Option<WaitKind>) {
         let PulseCounts { beats, tool_calls_started, tool_calls_ended, text_deltas, text_bytes, output_bytes } = counts;
         for (counter, value) in [
@@ -89,7 +90,7 @@ impl Pulse {
             (&self.0.text_bytes, text_bytes),
             (&self.0.output_bytes, output_bytes),
         ] {
-            counter.store(value, Ordering::Relaxed);
+            counter.fetch_max(value, Ordering::Relaxed);
         }
         for (kind, count) in WaitKind::ALL.into_iter().zip(&self.0.waits) {
             count.store(u32::from(waits_for == Some(kind)), Ordering::Relaxed);

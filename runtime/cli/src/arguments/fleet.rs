@@ -2,6 +2,7 @@
 
 use super::machine::tier;
 use clap::{Args, Subcommand};
+use glovebox_fleet::lease::Lease;
 use glovebox_fleet::server_users::ServerRole;
 use glovebox_fleet::statement::{Role, Word};
 use glovebox_fleet::store_url::StoreUrl;
@@ -58,6 +59,9 @@ pub struct FleetInitArguments {
     /// Allow one server, whose disk then has the only copy of every journal
     #[arg(long)]
     pub single_node: bool,
+    /// How long a machine may be silent before another one does its work, 3s to 5m; a fleet keeps its lease [default: 30s]
+    #[arg(long, value_name = "TIME", value_parser = lease)]
+    pub lease: Option<Lease>,
     /// The project folder
     #[arg(long, value_name = "D", default_value = ".")]
     pub workdir: PathBuf,
@@ -134,6 +138,11 @@ pub struct FleetPermissionsArguments {
     /// Name of the fleet
     #[arg(long, value_name = "NAME", value_parser = fleet_name, default_value = "gb")]
     pub fleet: FleetName,
+}
+
+fn lease(text: &str) -> Result<Lease, String> {
+    let found = glovebox_pipeline::lower::duration(text).and_then(|duration| Lease::new(duration).ok());
+    found.ok_or_else(|| "expected a time from `3s` to `5m`".to_owned())
 }
 
 fn fleet_name(text: &str) -> Result<FleetName, String> {

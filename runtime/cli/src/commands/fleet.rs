@@ -161,7 +161,7 @@ fn init(arguments: &FleetInitArguments) -> CommandResult {
         let fleet = arguments.fleet.servers().await?;
         fleet.init(replication).await.map_err(|error| stop(&error))?;
         let (key, file) = FleetKey::Operator.read_or_create(&arguments.workdir)?;
-        fleet.establish(&key, &arguments.store).await.map_err(|error| stop(&error))?;
+        fleet.establish(&key, &arguments.store, arguments.lease).await.map_err(|error| stop(&error))?;
         Ok::<_, Stop>((key, file))
     };
     let (key, file) = block_on(made)??;

@@ -10,6 +10,7 @@ use glovebox_journal::ports::{BlobStore, PortError};
 use glovebox_record::Digest;
 use glovebox_workspace::apply::open_before;
 use glovebox_workspace::project::Base;
+use glovebox_workspace::regular_file::{self, Links};
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::File;
@@ -90,7 +91,7 @@ impl Contents {
 
     /// Opens the content with a digest.
     pub(super) fn open(&self, digest: &Digest) -> io::Result<File> {
-        File::open(self.folder.join(digest.hex()))
+        regular_file::open(&self.folder.join(digest.hex()), Links::Within(&self.folder))
     }
 
     fn has(&self, digest: &Digest) -> bool {

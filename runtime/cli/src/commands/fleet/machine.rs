@@ -7,13 +7,15 @@ use crate::prepare;
 use crate::runs::recorded;
 use cap_std::ambient_authority;
 use cap_std::fs::Dir;
-use glovebox_engine::run::{RunDir, UnboundRun};
+use glovebox_engine::driver::RunError;
+use glovebox_engine::run::{MachineError, RunDir, UnboundRun};
 use glovebox_fleet::blobs::ObjectBlobs;
 use glovebox_fleet::drive::DriveTurn;
 use glovebox_fleet::log::NatsLog;
-use glovebox_fleet::machine::{Prepare, RunHere};
+use glovebox_fleet::machine::{NotPrepared, Prepare, RunHere};
 use glovebox_host::llm::Provider;
 use glovebox_journal::event::{Digest, MachineId, RunId, RunStarted};
+use glovebox_journal::ports::PortError;
 use glovebox_plan::prepare::binding::{Purpose, Request, bind_plan};
 use glovebox_plan::prepare::component_host::ComponentHost;
 use glovebox_plan::prepare::executor::{Executor, Worker};
@@ -97,7 +99,10 @@ impl Prepared {
 
     /// Returns a run to drive it. Its plan is the one that the journal names.
     pub async fn to_drive(&self, turn: &DriveTurn) -> Result<Arc<RunHere>, String> {
-        self.get(&turn.run).await.map(|(here, _)| here)
+        let got = self.get(&turn.run).await;
+        got.map(|(here, _)| here).map_err(|error| match error {
+            NotPrepared::Unavailable(reason) | NotPrepared::Impossible(reason) => reason,
+        })
     }
 
     /// Opens the directory of a run on this machine.
@@ -112,7 +117,7 @@ impl Prepared {
     }
 
     /// Returns a run, and why this machine must not make its stages.
-    async fn get(&self, run: &RunId) -> Result<(Arc<RunHere>, Option<String>), String> {
+    async fn get(&self, run: &RunId) -> Result<(Arc<RunHere>, Option<String>), NotPrepared> {
         // One run is prepared at a time, because the compiler uses all processors anyway.
         let mut runs = self.runs.lock().await;
         if let Some(kept) = runs.get_mut(run) {
@@ -128,13 +133,13 @@ impl Prepared {
         Ok((here, refusal))
     }
 
-    async fn prepare(&self, run: &RunId) -> Result<(RunHere, Option<String>), String> {
-        let dir = self.run_dir(run)?;
+    async fn prepare(&self, run: &RunId) -> Result<(RunHere, Option<String>), NotPrepared> {
+        let dir = self.run_dir(run).map_err(NotPrepared::Impossible)?;
         let (log, blobs) = (Arc::clone(&self.log), Arc::new(self.blobs.clone()));
-        let unbound = UnboundRun::open(dir, log, blobs, run).await.map_err(|error| causes(&error))?;
-        let (executor, refusal) = self.bind(&unbound).map_err(one_line)?;
+        let unbound = UnboundRun::open(dir, log, blobs, run).await.map_err(|error| not_prepared(&error))?;
+        let (executor, refusal) = self.bind(&unbound).map_err(|stop| NotPrepared::Impossible(one_line(stop)))?;
         let (progress, _unseen) = mpsc::channel(PROGRESS_MAX);
-        let here = unbound.bind(executor, progress).map_err(|error| causes(&error))?;
+        let here = unbound.bind(executor, progress).map_err(|error| not_prepared(&error))?;
         Ok((here, refusal.map(|refusal| one_line(refusal.into()))))
     }
 
@@ -199,14 +204,6 @@ impl Prepared {
     }
 }
 
-/// Returns a reason with its help, as one line for the records of other machines.
-fn one_line(stop: Stop) -> String {
-    match stop.help {
-        Some(help) => format!("{} ({help})", stop.message),
-        None => stop.message,
-    }
-}
-
 /// Returns an error if commands of the run would be confined less here than where it was started.
 fn refuse_lower_tier(started: &RunStarted, executor: &Executor) -> Result<(), Stop> {
     let (Some(needed), Some(found)) = (Tier::parse(&started.commands.tier), executor.plan.commands.sandbox.tier())
@@ -222,16 +219,35 @@ fn refuse_lower_tier(started: &RunStarted, executor: &Executor) -> Result<(), St
     }
 }
 
+/// Returns a reason with its help, as one line for the records of other machines.
+fn one_line(stop: Stop) -> String {
+    match stop.help {
+        Some(help) => format!("{} ({help})", stop.message),
+        None => stop.message,
+    }
+}
+
+/// Returns why a run is not prepared. Only stores that do not answer may answer later.
+fn not_prepared(error: &MachineError) -> NotPrepared {
+    match error {
+        MachineError::Run(RunError::Port(PortError::Unavailable(_))) => NotPrepared::Unavailable(causes(error)),
+        error => NotPrepared::Impossible(causes(error)),
+    }
+}
+
 impl Prepare for Prepared {
-    async fn run(&self, run: &RunId, plan: &Digest) -> Result<Arc<RunHere>, String> {
+    async fn run(&self, run: &RunId, plan: &Digest) -> Result<Arc<RunHere>, NotPrepared> {
         let (here, refusal) = self.get(run).await?;
         if let Some(refusal) = refusal {
-            return Err(refusal);
+            return Err(NotPrepared::Impossible(refusal));
         }
         let found = here.executor().plan.digest();
         match found == *plan {
             true => Ok(here),
-            false => Err(format!("the plan of this machine has the digest {found}, expected {plan}")),
+            false => {
+                let reason = format!("the plan of this machine has the digest {found}, expected {plan}");
+                Err(NotPrepared::Impossible(reason))
+            }
         }
     }
 }

@@ -1,0 +1,126 @@
+//! The questions of machines to a driver, and the machines that wait for its answers.
+//!
+//! A driver answers only while it has the lease of its run. One that lost it does not know what has happened since, and its answer
+//! would end an attempt that the next driver waits for. A machine without an answer asks again.
+
+use crate::eligibility::MAKERS;
+use crate::fleet::Fleet;
+use crate::held::LeaseState;
+use crate::roster::Place;
+use crate::statement::Admission;
+use crate::wire::{Answer, Ask, Question};
+use glovebox_journal::event::{MachineId, NodeId, RunId};
+use glovebox_journal::ports::PortError;
+use glovebox_signing::envelope::PayloadType;
+use std::collections::BTreeSet;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::time::Instant;
+
+/// Why a question is not answered with a decision.
+pub(crate) enum Unanswered {
+    /// The machine may not ask it.
+    Refused(String),
+    /// The servers do not say whether the machine may ask it.
+    Unknown,
+}
+
+/// Opens a question about a run: that of a machine which may make attempts, in its own name. Work is given only to a machine about
+/// which the servers were asked just now.
+pub(crate) async fn question(fleet: &Fleet, run: &RunId, message: &[u8]) -> Result<(Question, Admission), Unanswered> {
+    let lately = Place::lately(fleet.lease.third());
+    let (mut question, mut admission) = question_at(fleet, run, message, lately).await?;
+    if matches!(question.ask, Ask::Claim { .. } | Ask::Made { .. }) {
+        (question, admission) = question_at(fleet, run, message, Place::now()).await?;
+    }
+    Ok((question, admission))
+}
+
+async fn question_at(
+    fleet: &Fleet,
+    run: &RunId,
+    message: &[u8],
+    at: Place,
+) -> Result<(Question, Admission), Unanswered> {
+    let refused = |reason: &str| Unanswered::Refused(reason.to_owned());
+    let signed = fleet.open(PayloadType::FLEET_QUESTION, message, at, MAKERS, 0).await;
+    let signed = signed.map_err(|error| match error {
+        PortError::Foreign { .. } => refused("the machine is not admitted to make attempts"),
+        PortError::Unavailable(_) => Unanswered::Unknown,
+        error => Unanswered::Refused(error.to_string()),
+    })?;
+    let question: Question = serde_json::from_slice(&signed.payload)
+        .map_err(|error| Unanswered::Refused(format!("a question of another form: {error}")))?;
+    let is_own = fleet.id().is_ok_and(|id| id == question.fleet) && question.run == *run;
+    match is_own && question.machine.as_str() == signed.admission.name.as_str() {
+        true => Ok((question, signed.admission)),
+        false => Err(refused("the question is one about another run, or in the name of another machine")),
+    }
+}
+
+/// A driver's right to answer.
+pub(crate) struct Voice {
+    pub(crate) client: async_nats::Client,
+    pub(crate) lease: Arc<LeaseState>,
+}
+
+/// A machine that waits for an answer.
+pub(crate) struct Caller {
+    pub(crate) machine: MachineId,
+    pub(crate) answers: Answers,
+}
+
+/// A machine that waits for an answer, and the stages that it can make. `None` for all.
+pub(crate) type Claimant = (Caller, Option<Arc<BTreeSet<NodeId>>>);
+
+/// The subject of one answer.
+pub(crate) struct Answers {
+    voice: Arc<Voice>,
+    asked: Instant,
+    /// `None` after the answer.
+    subject: Option<async_nats::Subject>,
+    /// The answer if this is dropped.
+    otherwise: Answer,
+}
+
+impl Answers {
+    /// Creates the answer to a question that arrived now. It is [`Answer::NotNeeded`] if no other one is given.
+    pub(crate) fn new(voice: &Arc<Voice>, subject: Option<async_nats::Subject>) -> Self {
+        Self { voice: Arc::clone(voice), asked: Instant::now(), subject, otherwise: Answer::NotNeeded }
+    }
+
+    /// Sets the answer if this is dropped.
+    pub(crate) fn or(mut self, otherwise: Answer) -> Self {
+        self.otherwise = otherwise;
+        self
+    }
+
+    /// Returns true if the machine still waits when it waits this long.
+    pub(crate) fn is_awaited(&self, wait: Duration) -> bool {
+        self.asked.elapsed() < wait
+    }
+
+    /// Gives no answer. The machine asks again.
+    pub(crate) fn withhold(mut self) {
+        self.subject = None;
+    }
+
+    pub(crate) fn send(mut self, answer: &Answer) {
+        self.send_to(answer);
+    }
+
+    fn send_to(&mut self, answer: &Answer) {
+        let Some(subject) = self.subject.take().filter(|_| self.voice.lease.is_held()) else { return };
+        let Ok(text) = serde_json::to_vec(answer) else { return };
+        let client = self.voice.client.clone();
+        // An answer that is lost is asked for again.
+        tokio::spawn(async move { client.publish(subject, text.into()).await });
+    }
+}
+
+impl Drop for Answers {
+    fn drop(&mut self) {
+        let otherwise = self.otherwise.clone();
+        self.send_to(&otherwise);
+    }
+}
