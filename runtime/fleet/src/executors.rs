@@ -172,7 +172,6 @@ impl FleetExecutors {
         budget: Budget,
         held: &HeldLease,
     ) -> Result<Self, Fault> {
-        let plan = &executor.plan;
         let jetstream = fleet.jetstream.clone();
         let questions = fleet.client.subscribe(jetstream.name.questions(&run)).await?;
         let (tasks, changed) = (Mutex::default(), Notify::new());
@@ -390,7 +389,13 @@ impl Desk {
                     }
                     None => match tasks.seated.get(&attempt) {
                         // The driver commits the result. The machine waits for the answer to this question from now on.
-                        Some(newest) if goes_on => drop(lock(newest).replace(Caller { machine, answers })),
+                        Some(newest) if goes_on => {
+                            let mut newest = lock(newest);
+                            // Another machine cannot take the place.
+                            if newest.as_ref().is_some_and(|caller| caller.machine == machine) {
+                                drop(newest.replace(Caller { machine, answers }));
+                            }
+                        }
                         None if self.since.elapsed() < ADOPTED_WITHIN => answers.send(&Answer::Later),
                         _ => answers.send(&Answer::NotNeeded),
                     },

@@ -243,25 +243,31 @@ impl Machine {
         let not_stored =
             |error: &dyn std::error::Error| format!("the result of an attempt could not be stored: {error}");
         let fleet = self.fleet.id().map_err(|error| not_stored(&error))?.to_owned();
-        let made = Made { protocol: PROTOCOL, fleet, machine: self.id.clone(), token: task.token, finished, ingested };
+        let (machine, token) = (self.id.clone(), task.token);
+        let made = Made { protocol: PROTOCOL, fleet, machine, token, finished, ingested };
         let message = self.message(made).await.map_err(|error| not_stored(&error))?;
         let subject = self.jetstream.name.result(run, &task.attempt);
         let message = Publish { subject: subject.clone(), payload: message.into() };
         let (begun, mut head) = (Instant::now(), 0);
         loop {
-            match self.jetstream.append(std::slice::from_ref(&message), Some(head), "").await {
+            let error = match self.jetstream.append(std::slice::from_ref(&message), Some(head), "").await {
                 Ok(_) => return Ok(()),
-                Err(error) if begun.elapsed() > self.fleet.patience || watch.is_overtaken() => {
-                    return Err(not_stored(&error));
-                }
-                // The answer to an earlier round was lost, or somebody else stored a message that does not count.
-                Err(RequestError::WrongHead) => match self.jetstream.last(&subject).await {
-                    Ok(Some(last)) if last.payload == message.payload => return Ok(()),
-                    Ok(Some(last)) => head = last.seq,
-                    _ => sleep(self.fleet.lease.beat()).await,
-                },
-                Err(_) => sleep(self.fleet.lease.beat()).await,
+                Err(error) => error,
+            };
+            if begun.elapsed() > self.fleet.patience || watch.is_overtaken() {
+                return Err(not_stored(&error));
             }
+            // The answer to an earlier round was lost, or somebody else stored a message that does not count.
+            if matches!(error, RequestError::WrongHead)
+                && let Ok(Some(last)) = self.jetstream.last(&subject).await
+            {
+                if last.payload == message.payload {
+                    return Ok(());
+                }
+                head = last.seq;
+                continue;
+            }
+            sleep(self.fleet.lease.beat()).await;
         }
     }
 

@@ -8,6 +8,7 @@
 use crate::blobs::ObjectBlobs;
 use crate::fleet::Fleet;
 use crate::jetstream::Message;
+use crate::repetition::patiently;
 use crate::roster::Place;
 use crate::statement::Role;
 use crate::wire::{Made, MadeMessage, PROTOCOL};
@@ -64,7 +65,9 @@ impl ExpectedResult<'_> {
         let subject = jetstream.name.result(self.run, &self.assignment.attempt.id);
         let mut from = 1;
         for _ in 0..MESSAGES_MAX {
-            let Some(message) = jetstream.next(&subject, from).await? else { return Ok(None) };
+            // A result that cannot be read now may be there: an attempt is never lost because servers elect a leader.
+            let next = patiently(self.fleet.patience, || jetstream.next(&subject, from)).await?;
+            let Some(message) = next else { return Ok(None) };
             from = message.seq + 1;
             match self.read(&message).await {
                 Ok(result) => return Ok(Some(result)),

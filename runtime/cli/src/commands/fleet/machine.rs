@@ -204,14 +204,6 @@ impl Prepared {
     }
 }
 
-/// Returns a reason with its help, as one line for the records of other machines.
-fn one_line(stop: Stop) -> String {
-    match stop.help {
-        Some(help) => format!("{} ({help})", stop.message),
-        None => stop.message,
-    }
-}
-
 /// Returns an error if commands of the run would be confined less here than where it was started.
 fn refuse_lower_tier(started: &RunStarted, executor: &Executor) -> Result<(), Stop> {
     let (Some(needed), Some(found)) = (Tier::parse(&started.commands.tier), executor.plan.commands.sandbox.tier())
@@ -224,6 +216,14 @@ fn refuse_lower_tier(started: &RunStarted, executor: &Executor) -> Result<(), St
             let message = format!("the run needs sandbox tier `{needed}`, and this machine has `{found}`");
             Err(Stop::new(Exit::Policy, message).with_help("see what is missing: `glovebox doctor`"))
         }
+    }
+}
+
+/// Returns a reason with its help, as one line for the records of other machines.
+fn one_line(stop: Stop) -> String {
+    match stop.help {
+        Some(help) => format!("{} ({help})", stop.message),
+        None => stop.message,
     }
 }
 
