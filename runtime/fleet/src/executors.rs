@@ -175,6 +175,7 @@ impl FleetExecutors {
         let jetstream = fleet.jetstream.clone();
         let questions = fleet.client.subscribe(jetstream.name.questions(&run)).await?;
         let (tasks, changed) = (Mutex::default(), Notify::new());
+        let plan = &executor.plan;
         let (eligibility, plan, since) = (Eligibility::new(plan), plan.digest(), Instant::now());
         let voice = Arc::new(Voice { client: fleet.client.clone(), lease: Arc::clone(held.state()) });
         let desk = Desk { plan, eligibility, budget, lease: fleet.lease, voice, since, tasks, changed };
