@@ -390,7 +390,7 @@ fn a_machine_asks_no_model_that_its_user_did_not_allow() {
         (
             "near",
             "provider = \"openai-compatible\"\nendpoint = \"http://10.0.0.5:9/v1\"",
-            "`service http://10.0.0.5:9` goes to `fleet`",
+            "`service http://10.0.0.5:9` goes to `",
         ),
     ];
     for (run, table, expected) in models {
