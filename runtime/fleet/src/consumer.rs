@@ -37,9 +37,9 @@ pub(crate) struct Leased {
 
 #[cfg(test)]
 impl Leased {
-    /// Returns a message that no server has.
-    pub(crate) fn for_test() -> Self {
-        Self { payload: Bytes::new(), answers: String::new(), deliveries: 1, since: Instant::now() }
+    /// Returns a message that no server has, and whose lease began at this time.
+    pub(crate) fn for_test(since: Instant) -> Self {
+        Self { payload: Bytes::new(), answers: String::new(), deliveries: 1, since }
     }
 }
 

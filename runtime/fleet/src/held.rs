@@ -96,10 +96,7 @@ mod tests {
     fn a_lease_that_was_lost_stays_lost() {
         let lease = Lease::new(Lease::MIN).unwrap();
         let ago = |time: Duration| Instant::now().checked_sub(time).unwrap();
-        let state = |since| {
-            let leased = Leased { since, ..Leased::for_test() };
-            LeaseState { leased, lease, sure: Mutex::new(Some(since)) }
-        };
+        let state = |since| LeaseState { leased: Leased::for_test(since), lease, sure: Mutex::new(Some(since)) };
         let fresh = state(ago(Duration::from_millis(1500)));
         assert!(fresh.is_held());
         fresh.confirm(Instant::now());
