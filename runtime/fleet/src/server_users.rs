@@ -68,7 +68,9 @@ impl ServerRole {
             Self::Operator => [READ, MAKE, &[]],
             Self::Client => [READ, PULL, &["S.r.*", "S.q.>", "S.m.*.*"]],
             // Messages to a run are removed when they are recorded. Nothing else is ever removed.
-            Self::Driver => [READ, PULL, &["S.r.*", "S.q.>", "S.m.*.*", "S.n.*", "$JS.API.STREAM.MSG.DELETE.M"]],
+            Self::Driver => {
+                [READ, PULL, &["S.r.*", "S.q.>", "S.m.*.*", "S.c.*", "S.n.*", "$JS.API.STREAM.MSG.DELETE.M"]]
+            }
             Self::Worker => [READ, PULL, &["S.x.*.*", "S.c.*"]],
             Self::Reader => [READ, &[], &[]],
         }
