@@ -1,5 +1,5 @@
 //! The commands of the repository: `cargo xtask components | twice | jail | pytest | nats | moto | plugin-tools | registry | wkg | page | agents |
-//! attacks | ordinary | projects | demo | test | soak | numbers | ci`.
+//! attacks | ordinary | projects | demo | test | soak | fleet-faults | numbers | ci`.
 //!
 //! Only this program builds components: no `build.rs` compiles or downloads anything. Every command works on a new machine, with
 //! rustup's `wasm32-wasip2` or, if that cannot be downloaded, with a standard library built from its source.
@@ -11,6 +11,7 @@ mod bubblewrap;
 mod components;
 mod debian;
 mod demo;
+mod fleet_faults;
 mod gate;
 mod moto;
 mod mutants;
@@ -67,6 +68,9 @@ usage: cargo xtask COMMAND
                 where the machine has none; ARGs go to `cargo test`
   soak [ROUNDS] kill random processes of a run at random moments in each round (1000 by default), and print what was killed, lost and
                 duplicated; the tests run 50 rounds
+  fleet-faults [--kills N] [--seed S] | [--bench]
+                kill and stop random machines, servers and clients of a fleet (1,000 times by default), and print what it cost; the
+                tests do it 60 times; --bench measures the time after a fault, stages per second and the cost of a stage
   mutants CRATE [FILE…]
                 change the code of a crate, such as `state`, in small ways and print the changes that its tests do not detect;
                 takes seconds for each of hundreds of changes
@@ -110,6 +114,7 @@ fn dispatch(arguments: &[String]) -> Step {
         "projects" => projects::run(rest),
         "demo" if rest.is_empty() => demo::run(),
         "soak" if rest.len() < 2 => soak::run(rest.first()).map(|()| ExitCode::SUCCESS),
+        "fleet-faults" => fleet_faults::run(rest).map(|()| ExitCode::SUCCESS),
         "test" => gate::test(rest),
         "mutants" if !rest.is_empty() => mutants::run(&rest[0], &rest[1..]),
         "numbers" if rest.len() < 2 => numbers::run(rest.first()),

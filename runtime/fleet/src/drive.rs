@@ -15,7 +15,9 @@ use crate::lease::Lease;
 use crate::log::NatsLog;
 use crate::machine::RunHere;
 use crate::mail::NatsMail;
+use crate::repetition::patiently;
 use crate::wire::Pointer;
+use bytes::Bytes;
 use glovebox_engine::driver::{Fault, RunError};
 use glovebox_engine::inbox::{Attendance, Inbox};
 use glovebox_engine::run::{DriveLimits, ResumeTerms, RunDir, Session, budget};
@@ -30,7 +32,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 use tokio::time::sleep;
 
-/// Delay before a run is driven again that could not continue because of an error, for the first time and at most.
+/// Delay before a run is driven again that could not continue because of an error, for the first time and at most. It is never longer
+/// than the lease.
 const AFTER_ERROR: [Duration; 2] = [Duration::from_secs(2), Duration::from_secs(60)];
 /// The longest delay of a run that waits for a time.
 const WAIT_MAX: Duration = Duration::from_secs(3600);
@@ -62,12 +65,19 @@ pub struct DriveTurn {
     held: Arc<HeldLease>,
 }
 
+impl DriveTurn {
+    /// Returns true if the pointer was delivered before, so the run may have a driver.
+    fn comes_again(&self) -> bool {
+        self.held.state().leased.deliveries > 1
+    }
+}
+
 /// How the turn of a driver ended.
 #[derive(Debug, PartialEq, Eq)]
 pub enum TurnEnd {
     /// The run has ended, or waits for a message.
     Done,
-    /// The run waits for a time, or could not continue, and is driven again after this time.
+    /// The run waits for a time, could not continue, or has another driver, and is looked at again after this time.
     Again(Duration),
 }
 
@@ -79,7 +89,8 @@ impl DriveQueue {
     /// The stream does not exist, or no server answers.
     pub async fn open(fleet: &Fleet) -> Result<Self, FleetError> {
         let jetstream = fleet.jetstream.clone();
-        let runs = jetstream.consumer("drivers", &jetstream.name.drives(), fleet.lease).await;
+        let drives = jetstream.name.drives();
+        let runs = patiently(fleet.patience, || jetstream.consumer("drivers", &drives, fleet.lease)).await;
         let runs = runs.map_err(|error| fleet.failed(error))?;
         Ok(Self { jetstream, runs, lease: fleet.lease, pulled: Arc::default() })
     }
@@ -125,9 +136,11 @@ impl DriveQueue {
     }
 
     /// Returns the delay after an error of a turn.
-    pub fn after_error(turn: &DriveTurn) -> TurnEnd {
+    pub fn after_error(&self, turn: &DriveTurn) -> TurnEnd {
         let times = u32::try_from(turn.held.state().leased.deliveries.saturating_sub(1)).unwrap_or(u32::MAX);
-        TurnEnd::Again(AFTER_ERROR[0].saturating_mul(2_u32.saturating_pow(times)).min(AFTER_ERROR[1]))
+        TurnEnd::Again(
+            AFTER_ERROR[0].saturating_mul(2_u32.saturating_pow(times)).min(AFTER_ERROR[1]).min(self.lease.duration()),
+        )
     }
 }
 
@@ -172,12 +185,15 @@ impl Drivers {
     /// The run could not continue. Another driver may continue it.
     pub async fn drive(&self, turn: &DriveTurn, here: &RunHere, dir: RunDir) -> Result<TurnEnd, Fault> {
         let executor = here.executor();
-        let run = &turn.run;
+        let (run, lease) = (&turn.run, self.fleet.lease);
+        if turn.comes_again() && self.is_driven(run).await {
+            return Ok(TurnEnd::Again(lease.duration()));
+        }
         self.queue.pulled.lock().unwrap_or_else(PoisonError::into_inner).insert(run.clone(), Arc::clone(&turn.held));
         let held = self.queue.take(run).await?;
         let mail = NatsMail::open(&self.fleet, run).await?;
-        let (journal, blobs, lease) = (Arc::clone(&self.log), Arc::new(self.blobs.clone()), self.queue.clone());
-        let stores = OpenStores::<FleetStores> { journal, blobs, mail, lease, held };
+        let (journal, blobs, queue) = (Arc::clone(&self.log), Arc::new(self.blobs.clone()), self.queue.clone());
+        let stores = OpenStores::<FleetStores> { journal, blobs, mail, lease: queue, held };
         let session = Session::read_from(dir, stores, run, executor.worker.clone(), &mut ()).await?;
         let mut session = session.without_workspace();
         let pipeline = &executor.plan.pipeline;
@@ -187,8 +203,16 @@ impl Drivers {
         if session.verdict().is_some() && !resumes {
             return Ok(TurnEnd::Done);
         }
+        // The end of the turn in which the run was paused may not have reached the servers. Nobody asks to continue it.
+        let has_cause = resumes || mail.as_ref().is_some_and(|mail| mail.has_messages) || is_due(session.state());
+        if is_paused && !has_cause {
+            return Ok(waits_until(session.state()));
+        }
         if resumes && let Some(mail) = &mut mail {
             mail.forget_requests().await;
+        }
+        if !turn.held.state().is_held() {
+            return Err(self.queue.keep(&Some(Arc::clone(&turn.held))).await.into());
         }
         let begun = match resumes || is_paused {
             true => session.resume(pipeline, ResumeTerms::default(), None, &mut ()).await,
@@ -196,7 +220,8 @@ impl Drivers {
         };
         match begun {
             Ok(_) => {}
-            Err(RunError::Ended { .. } | RunError::TakenOver { .. }) => return Ok(TurnEnd::Done),
+            Err(RunError::Ended { .. }) => return Ok(TurnEnd::Done),
+            Err(RunError::TakenOver { machine }) => return Ok(taken_over(run, &machine, lease)),
             Err(error) => return Err(error.into()),
         }
         let budget = budget(&executor.plan, session.state());
@@ -207,13 +232,29 @@ impl Drivers {
             session.drive_on(&executor.plan, &LocalSignals::new(), limits, &mut (), &Machines(&executors)).await;
         match driven {
             Ok(()) => Ok(waits_until(session.state())),
-            Err(RunError::TakenOver { machine }) => {
-                tracing::info!(%run, machine, "another driver has the run");
-                Ok(TurnEnd::Done)
-            }
+            Err(RunError::TakenOver { machine }) => Ok(taken_over(run, &machine, lease)),
             Err(error) => Err(error.into()),
         }
     }
+
+    /// Returns true if a driver that has its lease answers.
+    async fn is_driven(&self, run: &RunId) -> bool {
+        let jetstream = &self.fleet.jetstream;
+        let answer = jetstream.request(jetstream.name.questions(run), Bytes::new(), self.fleet.lease.third());
+        answer.await.is_ok()
+    }
+}
+
+/// Keeps the pointer to a run that another driver has. That driver may have no pointer of its own: one that was stopped for a while
+/// can take a run over without the lease.
+fn taken_over(run: &RunId, machine: &str, lease: Lease) -> TurnEnd {
+    tracing::info!(%run, machine, "another driver has the run");
+    TurnEnd::Again(lease.duration())
+}
+
+/// Returns true if a time has come for which the run waits.
+fn is_due(state: &RunState) -> bool {
+    matches!(waits_until(state), TurnEnd::Again(left) if left.is_zero())
 }
 
 /// Returns when a run that is not driven must be driven again.

@@ -295,6 +295,10 @@ impl Desk {
     /// Answers a question that arrived, if it may be asked.
     async fn reply(&self, fleet: &Fleet, run: &RunId, message: async_nats::Message) {
         let answers = Answers::new(&self.voice, message.reply);
+        // Another driver asks whether the run has one.
+        if message.payload.is_empty() {
+            return answers.send(&Answer::NotNeeded);
+        }
         match question(fleet, run, &message.payload).await {
             Ok((question, admission)) => self.answer(question, &admission, answers),
             Err(Unanswered::Refused(reason)) => answers.send(&Answer::Refused { reason }),

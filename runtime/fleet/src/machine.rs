@@ -10,6 +10,7 @@ use crate::consumer::{Consumer, Leased};
 use crate::fleet::{Fleet, FleetError};
 use crate::jetstream::{JetStream, Publish, RequestError};
 use crate::log::NatsLog;
+use crate::repetition::patiently;
 use crate::result::RESULT_BYTES_MAX;
 use crate::wire::{Answer, Ask, Made, MadeMessage, Order, PROTOCOL, Pointer, Question};
 use glovebox_engine::assignment::AttemptResult;
@@ -97,7 +98,8 @@ impl Machine {
         is_draining: Arc<AtomicBool>,
     ) -> Result<Self, FleetError> {
         let jetstream = fleet.jetstream.clone();
-        let stages = jetstream.consumer("stages", &jetstream.name.stages(), fleet.lease).await;
+        let pointers = jetstream.name.stages();
+        let stages = patiently(fleet.patience, || jetstream.consumer("stages", &pointers, fleet.lease)).await;
         let stages = stages.map_err(|error| fleet.failed(error))?;
         let (fleet, cannot, making) = (fleet.clone(), Mutex::default(), Mutex::default());
         Ok(Self { fleet, jetstream, log, blobs, id, stages, facts, is_draining, cannot, making })

@@ -7,6 +7,7 @@
 
 use crate::fleet::Fleet;
 use crate::jetstream::{JetStream, Message as Stored, Publish, RequestError};
+use crate::repetition::patiently;
 use crate::roster::Place;
 use crate::statement::Role;
 use crate::wire::Pointer;
@@ -72,6 +73,8 @@ pub struct NatsMail {
     arrived: Option<Vec<(u64, Message)>>,
     /// The last record that the sender of a request to continue knew. `None` if nobody asks to continue the run.
     resumes_after: Option<u64>,
+    /// True if there were messages when this was opened.
+    pub(crate) has_messages: bool,
 }
 
 impl Drop for NatsMail {
@@ -90,7 +93,8 @@ impl NatsMail {
         let jetstream = fleet.jetstream.mail();
         let subjects = jetstream.name.mails(run);
         let mut notices = fleet.client.subscribe(subjects.clone()).await?;
-        let MailList { messages: first, resumes_after } = read(fleet, run).await?;
+        let MailList { messages: first, resumes_after } = patiently(fleet.patience, || read(fleet, run)).await?;
+        let has_messages = !first.is_empty();
         let (sender, found) = unbounded_channel();
         let _open = sender.send(first);
         let (reader, of) = (fleet.clone(), run.clone());
@@ -104,7 +108,7 @@ impl NatsMail {
             }
         });
         let (open, arrived, run, looking) = (BTreeMap::new(), None, run.clone(), looking.abort_handle());
-        Ok(Self { fleet: fleet.clone(), jetstream, run, found, looking, open, arrived, resumes_after })
+        Ok(Self { fleet: fleet.clone(), jetstream, run, found, looking, open, arrived, resumes_after, has_messages })
     }
 
     /// Returns true if a person asks to continue the run, whose last record has this number.

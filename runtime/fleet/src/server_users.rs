@@ -77,7 +77,7 @@ impl ServerRole {
                 READ,
                 MAKE_DRIVERS,
                 PULL_DRIVERS,
-                &["S.r.*", "S.q.>", "S.m.*.*", "S.n.*", "$JS.API.STREAM.MSG.DELETE.M"],
+                &["S.r.*", "S.q.>", "S.m.*.*", "S.c.*", "S.n.*", "$JS.API.STREAM.MSG.DELETE.M"],
             ],
             Self::Worker => [READ, PULL_STAGES, &[], &["S.x.*.*", "S.c.*"]],
             Self::Reader => [READ, &[], &[], &[]],

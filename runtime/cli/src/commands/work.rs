@@ -153,7 +153,7 @@ async fn drive(drivers: &Drivers, prepared: &Prepared, turn: &DriveTurn) -> Turn
     driven.await.unwrap_or_else(|reason: String| {
         tracing::error!(run = %turn.run, reason, "the run cannot be driven here");
         terminal::say(format_args!("run {}: {}\n", visible::line(turn.run.as_str()), visible::line(&reason)));
-        DriveQueue::after_error(turn)
+        drivers.queue.after_error(turn)
     })
 }
 
