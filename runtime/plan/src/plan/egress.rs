@@ -98,17 +98,20 @@ impl Plan {
     /// Returns every pair of a source of user data and a destination that the data could reach. For the user, a provider's
     /// own host with its usual key is not included, because data that is sent there stays in the user's own account.
     pub fn egress(&self, client: Client) -> Vec<Egress> {
-        let (mut sinks, mut sources) = (self.egress_sinks(), self.read_sources());
+        let (mut sinks, sources) = (self.egress_sinks(), self.read_sources());
         let has_full = sinks.contains_key(&EgressSink::FullNetwork);
         if client == Client::Fleet {
             sinks.insert(EgressSink::Fleet, "the stages of the run".to_owned());
-            sources.extend(self.reached_sources());
         }
         let mut found: BTreeMap<(EgressSource, EgressSink), (String, String)> = BTreeMap::new();
         for (source, named_in) in sources {
             for (sink, reached_by) in &sinks {
                 found.insert((source.clone(), sink.clone()), (named_in.clone(), reached_by.clone()));
             }
+        }
+        if client == Client::Fleet {
+            let reached = self.reached_sources().into_iter();
+            found.extend(reached.map(|(source, by)| ((source, EgressSink::Fleet), (by.clone(), by))));
         }
         for model in self.asked_models().into_values() {
             let pair = match client {
