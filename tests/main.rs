@@ -55,6 +55,7 @@ mod faults;
 mod fidelity;
 mod final_files;
 mod fleet;
+mod fleet_faults;
 mod fleet_runs;
 mod gate_reviews;
 mod gate_terminal;
