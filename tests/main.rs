@@ -56,6 +56,7 @@ mod fidelity;
 mod final_files;
 mod fleet;
 mod fleet_attacks;
+mod fleet_faults;
 mod fleet_runs;
 mod gate_reviews;
 mod gate_terminal;
