@@ -175,6 +175,38 @@ fn a_result_of_another_machine_is_dropped_and_the_run_goes_on() {
     fleet.bench.glovebox(&["diff", "r"]).ends(0).says("by-a").says("by-b");
 }
 
+/// Returns results that are like one that counts, each with one part that is a lie.
+fn lies_like(like: &Value, missing: &Digest, rotten: &Digest) -> [Value; 13] {
+    let result = |change: &dyn Fn(&mut Value)| {
+        let mut finished = like.clone();
+        change(&mut finished);
+        finished
+    };
+    let file = |change: &dyn Fn(&mut Value)| {
+        result(&|finished: &mut Value| {
+            let changes = finished["changes"].as_array_mut().unwrap();
+            change(changes.iter_mut().find(|change| change["path"] == "out/a.txt").unwrap());
+        })
+    };
+    [
+        file(&|file| file["path"] = "src.txt".into()),
+        file(&|file| file["path"] = "out/.git/config".into()),
+        file(&|file| file["path"] = "../escaped".into()),
+        file(&|file| file["digest"] = missing.to_string().into()),
+        file(&|file| file["digest"] = rotten.to_string().into()),
+        file(&|file| file["bytes"] = 5.into()),
+        file(&|file| file["bytes"] = u64::MAX.into()),
+        file(&|file| file["mode"] = 0o4755.into()),
+        file(&|file| {
+            *file = json!({ "path": "out/l", "op": "symlink", "target": "/etc/passwd" });
+        }),
+        result(&|finished| finished["handler"] = "verify".into()),
+        result(&|finished| finished["ordinal"] = 7.into()),
+        result(&|finished| finished["node"] = "b".into()),
+        result(&|finished| finished["duration_ms"] = u64::MAX.into()),
+    ]
+}
+
 /// Of a machine that makes a stage, only a result counts that is of this claim, keeps to the scope of the stage, and names blobs
 /// that are stored and whole. The first one counts.
 #[test]
@@ -204,30 +236,7 @@ fn a_machine_that_lies_about_its_own_stage_is_not_believed() {
         change(&mut finished);
         finished
     };
-    let file = |change: &dyn Fn(&mut Value)| {
-        result("a lie", &|finished: &mut Value| {
-            let changes = finished["changes"].as_array_mut().unwrap();
-            change(changes.iter_mut().find(|change| change["path"] == "out/a.txt").unwrap());
-        })
-    };
-    let lies = [
-        file(&|file| file["path"] = "src.txt".into()),
-        file(&|file| file["path"] = "out/.git/config".into()),
-        file(&|file| file["path"] = "../escaped".into()),
-        file(&|file| file["digest"] = missing.to_string().into()),
-        file(&|file| file["digest"] = rotten.to_string().into()),
-        file(&|file| file["bytes"] = 5.into()),
-        file(&|file| file["bytes"] = u64::MAX.into()),
-        file(&|file| file["mode"] = 0o4755.into()),
-        file(&|file| {
-            *file = json!({ "path": "out/l", "op": "symlink", "target": "/etc/passwd" });
-        }),
-        result("a lie", &|finished| finished["handler"] = "verify".into()),
-        result("a lie", &|finished| finished["ordinal"] = 7.into()),
-        result("a lie", &|finished| finished["node"] = "b".into()),
-        result("a lie", &|finished| finished["duration_ms"] = u64::MAX.into()),
-    ];
-    for lie in &lies {
+    for lie in &lies_like(&result("a lie", &|_| {}), &missing, &rotten) {
         evil.nats.publish(&subject, &evil.sign(PayloadType::FLEET_RESULT, &made(&evil.fleet, "evil", token, lie)));
     }
     let lie = result("a lie", &|_| {});

@@ -24,6 +24,7 @@ use glovebox_jail::pulse::Pulse;
 use glovebox_journal::event::{Attempt, AttemptId, Digest, Ending, MachineId, NodeId, RunId, StageFinished, Task};
 use glovebox_journal::ports::Delivery;
 use glovebox_plan::prepare::executor::Executor;
+use glovebox_record::placement::MachineFacts;
 use glovebox_record::spend::Spend;
 use glovebox_record::{Failure, FailureClass, FailureCode, Outcome};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
@@ -143,6 +144,26 @@ impl Tasks {
                 }
             },
         }
+    }
+
+    /// As [`Tasks::claim`], unless the machine lacks something for the task.
+    fn claim_or_refuse(
+        &mut self,
+        task: Task,
+        lacks: &[String],
+        caller: Caller,
+        can_make: Option<Arc<BTreeSet<NodeId>>>,
+    ) {
+        if lacks.is_empty() {
+            return self.claim(task, caller, can_make);
+        }
+        let Caller { machine, answers } = caller;
+        let reason = format!("`{}` needs {}", task.node, lacks.join(", "));
+        // A machine can ask for tasks that do not exist.
+        if self.wanted.contains_key(&task) {
+            self.lacking.insert(task, format!("`{machine}` lacks {}", lacks.join(", ")));
+        }
+        answers.send(&Answer::Refused { reason });
     }
 
     /// Notes that a machine does not make an attempt. Returns false if the machine does not have it.
@@ -321,6 +342,17 @@ impl Desk {
         Look { seat, is_made: std::mem::take(&mut running.is_made), is_silent }
     }
 
+    /// Returns what a machine lacks for a task, and the stages that it can make.
+    fn eligible(
+        &self,
+        task: &Task,
+        facts: &MachineFacts,
+        admission: &Admission,
+    ) -> (Vec<String>, Option<Arc<BTreeSet<NodeId>>>) {
+        let lacks = self.eligibility.lacking(&task.stage(), facts, admission);
+        (lacks, self.eligibility.can_make(facts, admission))
+    }
+
     /// Answers a machine, now or when the driver has decided.
     fn answer(&self, question: Question, admission: &Admission, answers: Answers) {
         let Question { protocol, machine, ask, .. } = question;
@@ -332,21 +364,8 @@ impl Desk {
         let mut tasks = self.lock();
         match ask {
             Ask::Claim { task, facts, .. } => {
-                let lacks = self.eligibility.lacking(&task.stage(), &facts, admission);
-                match lacks.is_empty() {
-                    true => {
-                        let can_make = self.eligibility.can_make(&facts, admission);
-                        tasks.claim(task, Caller { machine, answers }, can_make);
-                    }
-                    false => {
-                        let reason = format!("`{}` needs {}", task.node, lacks.join(", "));
-                        // A machine can ask for tasks that do not exist.
-                        if tasks.wanted.contains_key(&task) {
-                            tasks.lacking.insert(task, format!("`{machine}` lacks {}", lacks.join(", ")));
-                        }
-                        answers.send(&Answer::Refused { reason });
-                    }
-                }
+                let (lacks, can_make) = self.eligible(&task, &facts, admission);
+                tasks.claim_or_refuse(task, &lacks, Caller { machine, answers }, can_make);
             }
             Ask::Beat { attempt, counts, waits_for, steered } => match tasks.running.get_mut(&attempt) {
                 Some(running) if running.machine == machine => {
