@@ -8,7 +8,6 @@
 //! `GLOVEBOX_FLEET_FAULTS` and `GLOVEBOX_FLEET_SEED` change the number of faults and the seed. `cargo xtask fleet-faults` makes
 //! 1,000 of them. The moments depend on the speed of the machine, so a seed repeats the choices but not the exact moments.
 
-mod bench;
 mod check;
 mod faults;
 mod machines;

@@ -1,5 +1,5 @@
-//! `cargo xtask fleet-faults`: the suite `tests/fleet_faults.rs` with many more faults, or its measurements. It prints tables, and
-//! fails if a fault lost or duplicated anything.
+//! `cargo xtask fleet-faults`: the suite `tests/fleet_faults.rs` with many more faults. It prints a table, and fails if a fault
+//! lost or duplicated anything.
 
 use crate::{Step, components, moto, nats, process, repository, wasm_std::StdSource};
 
@@ -9,7 +9,7 @@ const TEST: &str = "fleet_faults::random_faults_lose_nothing_and_duplicate_nothi
 
 /// Builds the components and makes the faults.
 pub(crate) fn run(arguments: &[String]) -> Step<()> {
-    let (mut faults, mut seed, mut measures) = (FAULTS, None, false);
+    let (mut faults, mut seed) = (FAULTS, None);
     let mut words = arguments.iter();
     while let Some(word) = words.next() {
         let mut number = || {
@@ -19,7 +19,6 @@ pub(crate) fn run(arguments: &[String]) -> Step<()> {
         match word.as_str() {
             "--kills" => faults = number()?,
             "--seed" => seed = Some(number()?),
-            "--bench" => measures = true,
             other => return Err(format!("unknown argument `{other}`")),
         }
     }
@@ -28,9 +27,6 @@ pub(crate) fn run(arguments: &[String]) -> Step<()> {
     components::build(StdSource::from_environment()?, &components::EXAMPLES)?;
     let mut test = process::cargo(&repository());
     test.args(["test", "--workspace", "--locked", "--test", "suites", "--"]);
-    if measures {
-        return process::demand(test.args(["--ignored", "--test-threads=1", "fleet_faults::bench::"]));
-    }
     test.args(["--exact", TEST]).env("GLOVEBOX_FLEET_FAULTS", faults.to_string());
     test.envs(seed.map(|seed| ("GLOVEBOX_FLEET_SEED", seed.to_string())));
     process::demand(&mut test)

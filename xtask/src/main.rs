@@ -68,9 +68,9 @@ usage: cargo xtask COMMAND
                 where the machine has none; ARGs go to `cargo test`
   soak [ROUNDS] kill random processes of a run at random moments in each round (1000 by default), and print what was killed, lost and
                 duplicated; the tests run 50 rounds
-  fleet-faults [--kills N] [--seed S] | [--bench]
+  fleet-faults [--kills N] [--seed S]
                 kill and stop random machines, servers and clients of a fleet (1,000 times by default), and print what it cost; the
-                tests do it 60 times; --bench measures the time after a fault, stages per second and the cost of a stage
+                tests do it 60 times
   mutants CRATE [FILE…]
                 change the code of a crate, such as `state`, in small ways and print the changes that its tests do not detect;
                 takes seconds for each of hundreds of changes

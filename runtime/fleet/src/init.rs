@@ -186,13 +186,15 @@ impl Fleet {
             max_age: 0,
             max_msgs_per_subject: -1,
         };
-        match stream(jetstream).await {
+        // Servers that have just started elect a leader first.
+        match patiently(self.patience, || stream(jetstream)).await {
             Ok(found) => return check_stream(&found.config, replication),
             Err(RequestError::NoStream) => {}
             Err(error) => return Err(self.failed(error)),
         }
-        let created = jetstream.call(&format!("STREAM.CREATE.{name}"), &config).await;
-        let created: StreamInfo = created.map_err(|error| match error {
+        let request = format!("STREAM.CREATE.{name}");
+        let created = patiently(self.patience, || jetstream.call::<StreamInfo>(&request, &config)).await;
+        let created = created.map_err(|error| match error {
             RequestError::Refused(reason) => FleetError::Unsafe {
                 found: format!("the server does not create the stream `{name}`: {reason}"),
                 help: "start three servers as one cluster with `jetstream` on, or allow one: `--single-node`"
