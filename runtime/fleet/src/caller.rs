@@ -13,7 +13,7 @@ use glovebox_journal::event::{MachineId, NodeId, RunId};
 use glovebox_journal::ports::PortError;
 use glovebox_signing::envelope::PayloadType;
 use std::collections::BTreeSet;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use tokio::time::Instant;
 
@@ -123,4 +123,9 @@ impl Drop for Answers {
         let otherwise = self.otherwise.clone();
         self.send_to(&otherwise);
     }
+}
+
+/// Locks a mutex, also after a panic of another thread.
+pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -5,7 +5,7 @@
 //! outlive the driver: another one adopts them, and finds the results of those that have ended meanwhile.
 
 use crate::blobs::ObjectBlobs;
-use crate::caller::{Answers, Caller, Claimant, Unanswered, Voice, question};
+use crate::caller::{Answers, Caller, Claimant, Unanswered, Voice, lock, question};
 use crate::eligibility::Eligibility;
 use crate::fleet::Fleet;
 use crate::held::HeldLease;
@@ -13,7 +13,7 @@ use crate::jetstream::{JetStream, Publish};
 use crate::lease::Lease;
 use crate::result::ExpectedResult;
 use crate::statement::Admission;
-use crate::wire::{Answer, Ask, Order, PROTOCOL, Pointer, Question};
+use crate::wire::{Answer, Ask, Order, Pointer, Question};
 use futures_util::StreamExt as _;
 use glovebox_engine::assignment::{Assignment, AttemptResult};
 use glovebox_engine::driver::{Executors, Fault, MadeAttempt, Seat};
@@ -355,12 +355,10 @@ impl Desk {
 
     /// Answers a machine, now or when the driver has decided.
     fn answer(&self, question: Question, admission: &Admission, answers: Answers) {
-        let Question { protocol, machine, ask, .. } = question;
-        if protocol != PROTOCOL {
-            let reason =
-                format!("the machine speaks version {protocol} of the protocol, and the driver version {PROTOCOL}");
+        if let Some(reason) = question.other_protocol() {
             return answers.send(&Answer::Refused { reason });
         }
+        let Question { machine, ask, .. } = question;
         let mut tasks = self.lock();
         match ask {
             Ask::Claim { task, facts, .. } => {
@@ -484,10 +482,6 @@ impl Desk {
         self.lock().running.insert(attempt, running);
         order
     }
-}
-
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// A machine that waits for an attempt.

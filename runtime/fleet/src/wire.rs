@@ -51,6 +51,16 @@ pub(crate) struct Question {
     pub(crate) ask: Ask,
 }
 
+impl Question {
+    /// Returns why a question in another version of the protocol is refused. `None` for one in this version.
+    pub(crate) fn other_protocol(&self) -> Option<String> {
+        let Self { protocol, .. } = self;
+        let reason =
+            || format!("the machine speaks version {protocol} of the protocol, and the driver version {PROTOCOL}");
+        (*protocol != PROTOCOL).then(reason)
+    }
+}
+
 /// What a machine asks.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
