@@ -60,7 +60,7 @@ mod tests {
         };
         assert_eq!(base(&|_| {}), None);
         let files = |names: &'static [&'static str], bytes| {
-            base(&move |base| names.iter().for_each(|name| drop(base.files.insert((*name).to_owned(), fact(bytes)))))
+            base(&move |base| base.files.extend(names.iter().map(|name| ((*name).to_owned(), fact(bytes)))))
         };
         let link =
             |target: &'static str| base(&move |base| drop(base.symlinks.insert("l".to_owned(), target.to_owned())));
