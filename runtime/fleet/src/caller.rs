@@ -51,6 +51,9 @@ async fn question_at(
     })?;
     let question: Question = serde_json::from_slice(&signed.payload)
         .map_err(|error| Unanswered::Refused(format!("a question of another form: {error}")))?;
+    if let Some(reason) = question.other_protocol() {
+        return Err(Unanswered::Refused(reason));
+    }
     let is_own = fleet.id().is_ok_and(|id| id == question.fleet) && question.run == *run;
     match is_own && question.machine.as_str() == signed.admission.name.as_str() {
         true => Ok((question, signed.admission)),

@@ -355,9 +355,6 @@ impl Desk {
 
     /// Answers a machine, now or when the driver has decided.
     fn answer(&self, question: Question, admission: &Admission, answers: Answers) {
-        if let Some(reason) = question.other_protocol() {
-            return answers.send(&Answer::Refused { reason });
-        }
         let Question { machine, ask, .. } = question;
         let mut tasks = self.lock();
         match ask {
