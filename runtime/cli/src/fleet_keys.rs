@@ -2,12 +2,10 @@
 //!
 //! Both are in the folder of the user's other keys, in files that only this user can read. No stage sees that folder.
 
-use crate::exit::{Exit, Stop};
+use crate::exit::Stop;
 use crate::key_files;
 use glovebox_plan::prepare::folders;
 use glovebox_signing::key::SigningKey;
-use std::fs::DirBuilder;
-use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 
 const FOLDER: &str = "fleet";
@@ -47,7 +45,7 @@ impl FleetKey {
     /// # Errors
     /// As for [`Self::read`]; also if this user has no folder for keys.
     pub fn read_or_create(self, project: &Path) -> Result<(SigningKey, PathBuf), Stop> {
-        let file = folder()?.join(self.file_name());
+        let file = key_files::private_folder(FOLDER, "keys")?.join(self.file_name());
         let key = match self.read(project)? {
             Some(key) => key,
             None => {
@@ -57,15 +55,4 @@ impl FleetKey {
         };
         Ok((key, file))
     }
-}
-
-fn folder() -> Result<PathBuf, Stop> {
-    let state = folders::state_dir().ok_or_else(|| {
-        Stop::new(Exit::Usage, "this user has no folder for keys")
-            .with_help("set GLOVEBOX_STATE_DIR to a folder of your own")
-    })?;
-    let folder = state.join(FOLDER);
-    let made = DirBuilder::new().recursive(true).mode(0o700).create(&folder);
-    made.map_err(|error| Stop::io(format!("create `{}`", folder.display()), &error))?;
-    Ok(folder)
 }

@@ -5,11 +5,12 @@
 
 use crate::exit::{Exit, Stop};
 use crate::terminal::visible;
+use glovebox_plan::prepare::folders;
 use glovebox_signing::key::{PublicKey, SigningKey};
 use glovebox_workspace::regular_file::{self, Links};
-use std::fs::{self, File};
+use std::fs::{self, DirBuilder, File};
 use std::io::{Read, Write};
-use std::os::unix::fs::{MetadataExt, OpenOptionsExt, PermissionsExt};
+use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
 /// Maximum size of a key file, in bytes.
@@ -49,6 +50,18 @@ impl Half {
             Self::Public => "make it from the private key: `openssl pkey -in KEY -pubout -out KEY.pub`",
         }
     }
+}
+
+/// Returns a folder of this user for private files, and creates it if it does not exist. `content` names what is in it.
+pub fn private_folder(name: &str, content: &str) -> Result<PathBuf, Stop> {
+    let state = folders::state_dir().ok_or_else(|| {
+        Stop::new(Exit::Usage, format!("this user has no folder for {content}"))
+            .with_help("set GLOVEBOX_STATE_DIR to a folder of your own")
+    })?;
+    let folder = state.join(name);
+    let made = DirBuilder::new().recursive(true).mode(0o700).create(&folder);
+    made.map_err(|error| Stop::io(format!("create `{}`", folder.display()), &error))?;
+    Ok(folder)
 }
 
 /// Reads a private key. A key inside the folder `project` is refused, because its stages could have read it.

@@ -4,14 +4,14 @@
 //! kept. Both files are readable only by this user; a file that others can read is refused.
 
 use crate::exit::{Exit, Stop};
+use crate::key_files;
 use crate::replaced_file;
-use glovebox_plan::prepare::folders;
 use glovebox_serve::right::Rights;
 use glovebox_serve::token::{self, StoredToken};
 use serde::{Deserialize, Serialize};
-use std::fs::{self, DirBuilder, File};
+use std::fs::{self, File};
 use std::io::{ErrorKind, Read, Write};
-use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt, PermissionsExt};
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
 const FOLDER: &str = "serve";
@@ -128,14 +128,7 @@ fn parse(file: &Path, text: &str) -> Result<Vec<StoredToken>, Stop> {
 }
 
 fn folder() -> Result<PathBuf, Stop> {
-    let state = folders::state_dir().ok_or_else(|| {
-        Stop::new(Exit::Usage, "this user has no folder for the token of the server")
-            .with_help("set GLOVEBOX_STATE_DIR to a folder of your own")
-    })?;
-    let folder = state.join(FOLDER);
-    let made = DirBuilder::new().recursive(true).mode(0o700).create(&folder);
-    made.map_err(|error| Stop::io(format!("create `{}`", folder.display()), &error))?;
-    Ok(folder)
+    key_files::private_folder(FOLDER, "the token of the server")
 }
 
 /// Reads a file that only this user can read. `None` if there is none.
