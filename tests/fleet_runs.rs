@@ -375,6 +375,8 @@ fn a_run_that_does_not_wait_is_stopped_when_no_machine_makes_a_stage() {
     let run = fleet.with(&["run", "pipeline.dot", "--run-id", "r", "--no-wait"]);
     run.ends(6).says("`b` waits for a machine: `plain` lacks label `gpu`");
     fleet.wait_until("the run is stopped", || fleet.with(&["ls"]).stdout.contains("fail"));
+    fleet.work("gpu", &["--seats", "1", "--label", "gpu"]);
+    fleet.with(&["resume", "r"]).ends(0).says("run success");
 }
 
 #[test]

@@ -10,7 +10,7 @@ mod steering;
 
 pub use mail::{FolderMail, Mail};
 pub(crate) use message::forget_requests;
-pub use message::{GivenAnswer, INBOX_DIR, Message, answer_file_name, file_name, seal};
+pub use message::{GivenAnswer, INBOX_DIR, Message, StopSignal, answer_file_name, file_name, seal};
 pub use sheet::AnswerSheet;
 pub use steering::GivenSteering;
 
@@ -236,7 +236,7 @@ impl<M: Mail> Inbox<M> {
             match message {
                 Message::Answer(given) => self.keep(given),
                 Message::Steer(given) => self.steering.push_back(given),
-                Message::Stop { by } => signals.cancel(&by),
+                Message::Stop { signal } => signals.cancel(signal.recorded()),
                 Message::Pause { by } => self.pause = Some(by),
                 Message::Cancel { by } => signals.cancel(&RunCanceled::by_person(&by).by),
             }

@@ -13,7 +13,7 @@ use crate::statement::Role;
 use crate::wire::Pointer;
 use futures_util::StreamExt as _;
 use glovebox_engine::driver::Fault;
-use glovebox_engine::inbox::{Mail, Message, file_name};
+use glovebox_engine::inbox::{Mail, Message, StopSignal, file_name};
 use glovebox_journal::event::RunId;
 use glovebox_journal::ports::PortError;
 use glovebox_signing::envelope::PayloadType;
@@ -119,7 +119,11 @@ impl NatsMail {
     /// Removes the request to continue the run, and requests to stop an earlier driver. Answers are kept.
     pub async fn forget_requests(&mut self) {
         let by = String::new;
-        let requests = [Message::Stop { by: by() }, Message::Pause { by: by() }, Message::Cancel { by: by() }];
+        let requests = [
+            Message::Stop { signal: StopSignal::Terminate },
+            Message::Pause { by: by() },
+            Message::Cancel { by: by() },
+        ];
         for name in requests.iter().map(file_name).chain([RESUME_FILE.to_owned()]) {
             let subject = self.jetstream.name.mail(&self.run, &name);
             if let Ok(Some(Stored { seq, .. })) = self.jetstream.last(&subject).await {

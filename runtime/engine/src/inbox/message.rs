@@ -31,8 +31,8 @@ pub enum Message {
     Steer(GivenSteering),
     /// Asks the run to stop now. A resume continues it.
     Stop {
-        /// The signal that a person sent to the process that follows the run.
-        by: String,
+        /// The signal that the process that follows the run got.
+        signal: StopSignal,
     },
     /// Stops the run after the stage in progress. A resume continues it.
     Pause {
@@ -44,6 +44,26 @@ pub enum Message {
         /// The name of the person.
         by: String,
     },
+}
+
+/// A signal that stops a run so that a resume can continue it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum StopSignal {
+    /// SIGINT.
+    Interrupt,
+    /// SIGTERM, or a reason of the process itself.
+    Terminate,
+}
+
+impl StopSignal {
+    /// Returns the signal as the record of the stop names it.
+    pub const fn recorded(self) -> &'static str {
+        match self {
+            Self::Interrupt => "signal INT",
+            Self::Terminate => "signal TERM",
+        }
+    }
 }
 
 impl Message {

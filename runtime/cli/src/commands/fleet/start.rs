@@ -15,7 +15,7 @@ use crate::runs::{self, RunFolder};
 use crate::terminal::progress::Reporter;
 use crate::terminal::{self, visible};
 use futures_util::StreamExt as _;
-use glovebox_engine::inbox::Message;
+use glovebox_engine::inbox::{Message, StopSignal};
 use glovebox_engine::run::{NewRun, Session};
 use glovebox_engine::stores::OpenStores;
 use glovebox_fleet::drive::{DriveQueue, FleetStores};
@@ -40,7 +40,7 @@ use tokio::signal::unix::{SignalKind, signal};
 const LOOK_EVERY: Duration = Duration::from_millis(200);
 /// Number of records that are read at a time.
 const PAGE_RECORDS: usize = 256;
-/// Time without a first stage after which the user is told that no machine makes it.
+/// Time after which this command says that no machine makes the first stage.
 const NO_MACHINE_AFTER: Duration = Duration::from_secs(10);
 
 /// Starts a run of a fleet, and follows it unless `--detach` is set.
@@ -201,11 +201,11 @@ impl Followed<'_> {
                 is_told = true;
                 terminal::say("no machine has taken the run in 10 seconds; start one: `glovebox work --nats URL`\n");
             }
-            let by = tokio::select! {
+            let signal = tokio::select! {
                 () = tokio::time::sleep(LOOK_EVERY) => continue,
                 Some(note) = notes.next() => {
                     if !self.waits {
-                        self.stop("no machine").await?;
+                        self.stop(StopSignal::Terminate).await?;
                         return Err(Stop::new(Exit::Policy, visible::line(&note).into_owned())
                             .with_help("start a machine that has it: `glovebox work --nats URL`; then `glovebox resume`"));
                     }
@@ -215,23 +215,26 @@ impl Followed<'_> {
                     }
                     continue;
                 }
-                _ = interrupted.recv() => "signal INT",
-                _ = terminated.recv() => "signal TERM",
+                _ = interrupted.recv() => StopSignal::Interrupt,
+                _ = terminated.recv() => StopSignal::Terminate,
             };
             if asked {
                 let message = format!("run `{}` goes on without this process", visible::line(self.id.as_str()));
-                return Err(Stop::new(if by == "signal INT" { Exit::Interrupted } else { Exit::Terminated }, message));
+                return Err(Stop::new(
+                    if signal == StopSignal::Interrupt { Exit::Interrupted } else { Exit::Terminated },
+                    message,
+                ));
             }
             asked = true;
-            self.stop(by).await?;
+            self.stop(signal).await?;
         }
         reporter.close();
         Ok(records)
     }
 
     /// Asks the run to stop, so that it can be resumed.
-    async fn stop(&self, by: &str) -> Result<(), Stop> {
-        let sent = self.connected.fleet.send(self.id, &Message::Stop { by: by.to_owned() }).await;
+    async fn stop(&self, signal: StopSignal) -> Result<(), Stop> {
+        let sent = self.connected.fleet.send(self.id, &Message::Stop { signal }).await;
         sent.map(drop).map_err(|error| Stop::new(Exit::Transient, error.to_string()))
     }
 }
