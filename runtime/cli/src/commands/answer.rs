@@ -117,7 +117,7 @@ pub fn give(run: &RunFolder, runs_dir: &Path, reply: Reply<'_>) -> Result<Answer
     Ok(Answered { question: given.question, answer, state })
 }
 
-/// Returns the question of a reply, and the reply as a message to the run, which nobody has sent yet.
+/// Returns the question of a reply, and the reply as a message to the run. Sends nothing.
 pub fn read_reply(
     run: &RunFolder,
     runs_dir: &Path,

@@ -169,7 +169,7 @@ fn init(arguments: &FleetInitArguments) -> CommandResult {
     terminal::print(format_args!("{public}\n"));
     terminal::say(format_args!(
         "this is the public key of the operator; every machine and every user of the fleet needs it:\n  \
-         [fleet]\n  operator = \"{public}\"\nthe private key is `{}`: whoever has it admits machines. Keep a copy in a safe place\n",
+         [fleet]\n  operator = \"{public}\"\nthe private key is `{}`: it admits machines. Keep it secret, and keep a copy in a safe place\n",
         visible::line(&file)
     ));
     Ok(Exit::Ok)

@@ -34,7 +34,7 @@ use tokio::sync::{Mutex, mpsc};
 
 /// How long the files of a run stay on this machine after the last stage that needed them.
 const KEPT: Duration = Duration::from_secs(600);
-/// Maximum number of progress events that wait. Nobody shows them on a machine of a fleet.
+/// Maximum number of progress events that wait. A machine of a fleet shows none of them.
 const PROGRESS_MAX: usize = 16;
 
 /// The transfers that the user of this machine allows, each `SOURCE to SINK`.
@@ -125,7 +125,7 @@ impl Prepared {
             return Ok((Arc::clone(&kept.here), kept.refusal.clone()));
         }
         let prepared = self.prepare(run).await;
-        // Whoever can point to runs could otherwise fill the disk with runs that cannot be prepared.
+        // The files of a run that cannot be prepared are removed. Otherwise many such runs would fill the disk.
         let (here, refusal) = prepared.inspect_err(|_| self.remove(run))?;
         let here = Arc::new(here);
         let kept = KeptRun { here: Arc::clone(&here), refusal: refusal.clone(), used: Instant::now() };

@@ -9,7 +9,7 @@ use glovebox_engine::live::DraftChange;
 use glovebox_journal::event::{Attempt, AttemptId};
 use std::collections::BTreeMap;
 
-/// What is said below the lines of an answer that does not count.
+/// The line below the lines of an answer that was discarded.
 pub(super) const DISCARDED: &str = "the answer was discarded";
 /// Length from which an incomplete line is broken, in bytes.
 const LINE_BYTES: usize = 100;
