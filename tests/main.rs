@@ -57,6 +57,7 @@ mod final_files;
 mod fleet;
 mod fleet_attacks;
 mod fleet_faults;
+mod fleet_holdouts;
 mod fleet_runs;
 mod gate_reviews;
 mod gate_terminal;

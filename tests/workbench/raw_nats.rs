@@ -5,6 +5,7 @@ use base64::engine::general_purpose::STANDARD;
 use serde_json::{Value, json};
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::TcpStream;
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 /// A connection.
@@ -73,5 +74,50 @@ impl RawNats {
             found.push(STANDARD.decode(answer["message"]["data"].as_str().unwrap_or_default()).unwrap());
             from = seq + 1;
         }
+    }
+}
+
+/// Everything that is sent on all subjects, stored messages included.
+pub(crate) struct Overheard(Arc<Mutex<Vec<Vec<u8>>>>);
+
+impl Overheard {
+    /// Begins to listen. The thread ends with the server.
+    pub(crate) fn begin(address: &str) -> Self {
+        let mut client = RawNats::connect(address);
+        client.stream.get_ref().set_read_timeout(None).unwrap();
+        client.send("SUB > 1\r\nPING\r\n", b"");
+        while client.line() != "PONG" {}
+        let heard = Arc::new(Mutex::new(Vec::new()));
+        let all = Arc::clone(&heard);
+        std::thread::spawn(move || {
+            let mut line = String::new();
+            while client.stream.read_line(&mut line).is_ok_and(|read| read > 0) {
+                match line.trim_end().split_once(' ') {
+                    None if line.starts_with("PING") => client.send("PONG\r\n", b""),
+                    Some(("MSG" | "HMSG", rest)) => {
+                        let length: usize = rest.rsplit(' ').next().unwrap().parse().unwrap();
+                        let mut message = vec![0; length + 2];
+                        client.stream.read_exact(&mut message).unwrap();
+                        all.lock().unwrap().push(message);
+                    }
+                    _ => {}
+                }
+                line.clear();
+            }
+        });
+        Self(heard)
+    }
+
+    /// Returns the messages that contain a text, also in the payload of a signed envelope.
+    pub(crate) fn with(&self, text: &str) -> Vec<String> {
+        let has = |bytes: &[u8]| bytes.windows(text.len()).any(|window| window == text.as_bytes());
+        let payload = |message: &[u8]| {
+            let json: Value = serde_json::from_slice(message).ok()?;
+            STANDARD.decode(json["payload"].as_str()?).ok()
+        };
+        let heard = self.0.lock().unwrap();
+        let found =
+            heard.iter().filter(|message| has(message) || payload(message).is_some_and(|payload| has(&payload)));
+        found.map(|message| String::from_utf8_lossy(message).into_owned()).collect()
     }
 }

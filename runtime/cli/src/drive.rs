@@ -95,7 +95,7 @@ pub async fn drive(run: &mut Run, folder: &RunFolder, mut reporter: Reporter, pr
 pub fn stop(run: &RunFolder, error: &RunError) -> Stop {
     let exit = match error {
         RunError::Port(PortError::Corrupt { .. } | PortError::Version { .. }) => Exit::Mismatch,
-        RunError::Port(PortError::Foreign { .. }) => Exit::Policy,
+        RunError::Port(PortError::Foreign { .. } | PortError::NoKey { .. }) => Exit::Policy,
         RunError::Port(_) | RunError::Execute { .. } | RunError::Project(_) => Exit::Transient,
         RunError::TakenOver { .. } => Exit::Transient,
         RunError::Holdouts(source) => match source.downcast_ref() {

@@ -8,10 +8,13 @@ use crate::exit::{Exit, Stop};
 use crate::fleet_keys::FleetKey;
 use glovebox_fleet::blobs::ObjectBlobs;
 use glovebox_fleet::fleet::{Fleet, FleetAddress, FleetError, Login};
+use glovebox_fleet::roster::Member;
 use glovebox_fleet::statement::{Admission, Role};
 use glovebox_fleet::store_url::{StoreError, StoreUrl};
+use glovebox_journal::event::RunId;
 use glovebox_plan::config::Config;
 use glovebox_signing::key::{PublicKey, SigningKey};
+use jiff::Timestamp;
 use std::path::Path;
 
 const PASSWORD: &str = "GLOVEBOX_NATS_PASSWORD";
@@ -31,6 +34,8 @@ pub struct ConnectedFleet {
     pub blobs: ObjectBlobs,
     /// Where they are.
     pub store: StoreUrl,
+    /// The operator.
+    operator: PublicKey,
 }
 
 impl ConnectedFleet {
@@ -40,6 +45,28 @@ impl ConnectedFleet {
     /// It is not, or it has no key (exit 6).
     pub async fn require(&self, roles: &[Role]) -> Result<Admission, Stop> {
         self.fleet.require(roles).await.map_err(|error| stop(&error))
+    }
+
+    /// Has a run that does not exist yet encrypted, for this user and the machines that are admitted to drive now.
+    ///
+    /// # Errors
+    /// No machine is (exit 6), or the servers do not answer.
+    pub async fn encrypt(&self, run: &RunId) -> Result<(), Stop> {
+        let members = self.fleet.members(&self.operator).await.map_err(|error| stop(&error))?;
+        let drives = |member: &&Member| {
+            let admission = member.last.admission.as_ref();
+            let valid = admission.filter(|admission| admission.is_valid_at(Timestamp::now()));
+            valid.is_some_and(|admission| admission.has_any(&[Role::Drive]))
+        };
+        let machines: Vec<PublicKey> = members.iter().filter(drives).map(|member| member.last.machine).collect();
+        if machines.is_empty() {
+            let message =
+                "the project has hold-outs, and no machine is admitted to drive, so none could decrypt the run";
+            return Err(Stop::new(Exit::Policy, message).with_help(
+                "the operator admits one: `glovebox fleet admit KEY --name NAME --may drive,build,verify`",
+            ));
+        }
+        self.fleet.encrypt(run, &machines).map_err(|error| Stop::new(Exit::Policy, error.to_string()))
     }
 }
 
@@ -56,7 +83,7 @@ impl FleetArguments {
         let mut fleet = self.servers().await?;
         let settings = fleet.join(&operator, key).await.map_err(|error| stop(&error))?;
         let blobs = open(&settings.store)?;
-        Ok(ConnectedFleet { fleet, blobs, store: settings.store })
+        Ok(ConnectedFleet { fleet, blobs, store: settings.store, operator })
     }
 
     /// Connects to the servers and trusts nothing that they store.

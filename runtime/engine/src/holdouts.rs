@@ -6,6 +6,7 @@
 use crate::driver::RunError;
 use crate::run_dir::{HOLDOUTS_DIR, RunDir};
 use glovebox_journal::event::HoldoutsSealed;
+use glovebox_journal::ports::BlobStore;
 use glovebox_plan::plan::HoldoutPlan;
 use glovebox_record::Digest;
 use glovebox_record::path::ScopePath;
@@ -45,6 +46,8 @@ pub struct OpenCopy {
     pub copy: String,
 }
 
+/// Maximum size of a stored pipeline that is read, in bytes.
+const SOURCE_BYTES_MAX: u64 = 1 << 30;
 /// Maximum number of copies that a message names.
 const COPIES_NAMED_MAX: usize = 10;
 
@@ -124,6 +127,19 @@ impl Holdouts {
     }
 }
 
+/// Opens the hold-outs of a run. `None` if it has none.
+pub(super) fn open(dir: &RunDir, state: &RunState, blobs: &impl BlobStore) -> Result<Option<Holdouts>, RunError> {
+    let Some(started) = &state.run else { return Err(RunError::NotStarted) };
+    let source = blobs.read_all(&started.pipeline.digest, SOURCE_BYTES_MAX)?;
+    let source = String::from_utf8_lossy(&source);
+    Holdouts::open(dir, state, &source).map_err(|error| RunError::Holdouts(Box::new(error)))
+}
+
+/// Opens the hold-outs that [`seal`] sealed.
+pub(super) fn sealed(dir: &RunDir) -> Result<Seal, RunError> {
+    Seal::open(&dir.path.join(HOLDOUTS_DIR)).map_err(|error| RunError::Holdouts(Box::new(HoldoutError::from(error))))
+}
+
 /// Seals the hold-outs of the plan, off the executor's threads, and excludes them from the workspace.
 pub(super) async fn seal(
     dir: &RunDir,
@@ -146,6 +162,7 @@ pub(super) async fn seal(
         files: seal.leaves().len() as u64,
         bytes: seal.bytes(),
         reach: plan.reach.clone(),
+        packs_digest: None,
         opt_outs: plan.opt_outs.clone(),
     }))
 }

@@ -75,8 +75,6 @@ use tokio::sync::mpsc::{self, Receiver, Sender};
 
 /// Maximum number of progress events that wait to be shown. Further ones are dropped.
 const HINTS_WAITING_MAX: usize = 256;
-/// Maximum size of a stored pipeline that is read, in bytes.
-const SOURCE_BYTES_MAX: u64 = 1 << 30;
 
 /// Something to show while a run is driven.
 pub enum Update<'a> {
@@ -293,10 +291,7 @@ impl<S: Stores> Run<S> {
 
     fn holdouts(&self) -> Result<Option<Holdouts>, RunError> {
         let Session { dir, blobs, replay: Replay { state, .. }, .. } = &self.session;
-        let Some(started) = &state.run else { return Err(RunError::NotStarted) };
-        let source = blobs.read_all(&started.pipeline.digest, SOURCE_BYTES_MAX)?;
-        Holdouts::open(dir, state, &String::from_utf8_lossy(&source))
-            .map_err(|error| RunError::Holdouts(Box::new(error)))
+        crate::holdouts::open(dir, state, &**blobs)
     }
 }
 

@@ -4,9 +4,12 @@
 //! to store it returns, so a frame may name it. Bytes that are read are hashed before any of them is handed out: neither
 //! the service nor the network between is trusted with the content.
 //!
+//! The blobs of an encrypted run have other names and are encrypted (`run_key`).
+//!
 //! The calls of [`BlobStore`] block, and object stores are asynchronous. They run on a thread of their own, so that a
 //! call may come from any thread, a thread of a runtime included.
 
+use crate::run_key::{self, NotDecrypted, RunKey};
 use crate::s3::{self, S3Error};
 use bytes::Bytes;
 use futures_util::{StreamExt as _, TryStreamExt as _, stream};
@@ -33,7 +36,11 @@ const READS_MAX: usize = 16;
 
 /// A store of blobs in an object store. All clones share its thread.
 #[derive(Clone)]
-pub struct ObjectBlobs(Arc<Inner>);
+pub struct ObjectBlobs {
+    inner: Arc<Inner>,
+    /// The key of the run whose blobs these are, if it is encrypted.
+    key: Option<RunKey>,
+}
 
 struct Inner {
     store: Arc<dyn ObjectStore>,
@@ -81,7 +88,29 @@ impl ObjectBlobs {
         let mut runtime = tokio::runtime::Builder::new_multi_thread();
         runtime.worker_threads(1).thread_name("blobs").enable_all();
         let runtime = Some(runtime.build().map_err(|error| unavailable(&error))?);
-        Ok(Self(Arc::new(Inner { store, runtime })))
+        Ok(Self { inner: Arc::new(Inner { store, runtime }), key: None })
+    }
+
+    /// Returns the blobs of a run that is encrypted with this key, in the same store.
+    pub(crate) fn encrypted(&self, key: RunKey) -> Self {
+        Self { inner: Arc::clone(&self.inner), key: Some(key) }
+    }
+
+    /// Returns the name of a blob's object. The first two digits are a folder, so that no folder has all files.
+    fn name(&self, digest: &Digest) -> Key {
+        let (folder, hex) = match &self.key {
+            None => ("blobs", digest.hex()),
+            Some(key) => ("encrypted", key.blob_name(digest)),
+        };
+        Key::from_iter([folder, &hex[..2], &hex])
+    }
+
+    /// Returns the size of the content of an object.
+    fn size(&self, found: &GetResult) -> u64 {
+        match &self.key {
+            None => found.meta.size,
+            Some(_) => run_key::decrypted_size(found.meta.size),
+        }
     }
 
     /// Runs a future on the thread of this store, and blocks until it ends.
@@ -90,7 +119,7 @@ impl ObjectBlobs {
         work: impl Future<Output = Result<T, PortError>> + Send + 'static,
     ) -> Result<T, PortError> {
         let stopped = || PortError::Unavailable("the thread of the object store has stopped".to_owned());
-        let runtime = self.0.runtime.as_ref().ok_or_else(stopped)?;
+        let runtime = self.inner.runtime.as_ref().ok_or_else(stopped)?;
         let (answer, answered) = mpsc::sync_channel(1);
         runtime.spawn(async move {
             let _ = answer.send(work.await);
@@ -100,9 +129,9 @@ impl ObjectBlobs {
 
     /// Asks for the object of a digest. `None` if there is none.
     fn find(&self, digest: Digest) -> Result<Option<GetResult>, PortError> {
-        let store = Arc::clone(&self.0.store);
+        let (store, name) = (Arc::clone(&self.inner.store), self.name(&digest));
         self.wait(async move {
-            match store.get(&key(&digest)).await {
+            match store.get(&name).await {
                 Ok(found) => Ok(Some(found)),
                 Err(Error::NotFound { .. }) => Ok(None),
                 Err(error) => Err(unavailable(&error)),
@@ -116,10 +145,11 @@ impl ObjectBlobs {
 
     /// Reads an object and verifies its digest. An object that is longer than its service says is refused before more of it is kept.
     fn read(&self, digest: Digest, found: GetResult) -> Result<Box<dyn Read + Send>, PortError> {
+        let key = self.key.clone();
         if found.meta.size <= PART_BYTES as u64 {
             let bytes = self.wait(async move {
                 let mut bytes = Vec::new();
-                each_part(digest, found, |part| {
+                each_part(digest, found, key, |part| {
                     bytes.extend_from_slice(part);
                     Ok(())
                 })
@@ -135,7 +165,7 @@ impl ObjectBlobs {
         let mut copy = file.try_clone().map_err(|error| unavailable(&error))?;
         let hash = self.wait(async move {
             let mut hasher = blake3::Hasher::new();
-            each_part(digest, found, |part| {
+            each_part(digest, found, key, |part| {
                 hasher.update(part);
                 copy.write_all(part).map_err(|error| unavailable(&error))
             })
@@ -156,27 +186,55 @@ impl ObjectBlobs {
     /// service does not answer.
     pub(crate) fn verify(&self, named: Vec<NamedBlob>) -> Result<(), PortError> {
         let named: BTreeMap<Digest, u64> = named.into_iter().map(|blob| (blob.digest, blob.bytes)).collect();
-        let store = Arc::clone(&self.0.store);
+        let blobs = self.clone();
         self.wait(async move {
-            let checks = named.into_iter().map(|(digest, bytes)| verify(&*store, digest, bytes));
+            let checks = named.into_iter().map(|(digest, bytes)| blobs.verify_one(digest, bytes));
             stream::iter(checks).buffer_unordered(READS_MAX).try_for_each(|()| ready(Ok(()))).await
         })
     }
 
+    /// Reads the object of a digest, and compares it.
+    async fn verify_one(&self, digest: Digest, bytes: u64) -> Result<(), PortError> {
+        let found = self.inner.store.get(&self.name(&digest)).await.map_err(|error| match error {
+            Error::NotFound { .. } => corrupt(&digest, "it is missing"),
+            error => unavailable(&error),
+        })?;
+        let size = self.size(&found);
+        if size != bytes {
+            return Err(corrupt(&digest, &format!("it has {size} bytes, expected {bytes}")));
+        }
+        let mut hasher = blake3::Hasher::new();
+        each_part(digest, found, self.key.clone(), |part| {
+            hasher.update(part);
+            Ok(())
+        })
+        .await?;
+        match Digest::from(hasher.finalize()) == digest {
+            true => Ok(()),
+            false => Err(corrupt(&digest, "its bytes have another digest")),
+        }
+    }
+
     fn put_small(&self, bytes: Bytes) -> Result<Digest, PortError> {
         let digest = Digest::hash(&bytes);
-        let store = Arc::clone(&self.0.store);
+        let (store, name) = (Arc::clone(&self.inner.store), self.name(&digest));
+        let object = match &self.key {
+            None => bytes,
+            Some(key) => {
+                let mut object = Vec::new();
+                key.encrypt_blob(&mut &bytes[..], &mut object).map_err(|error| unavailable(&error))?;
+                object.into()
+            }
+        };
         self.wait(async move {
-            let size = bytes.len() as u64;
-            let payload = PutPayload::from(bytes);
-            match store.put_opts(&key(&digest), payload.clone(), PutMode::Create.into()).await {
+            let size = object.len() as u64;
+            let payload = PutPayload::from(object);
+            match store.put_opts(&name, payload.clone(), PutMode::Create.into()).await {
                 Ok(_) => Ok(digest),
                 // An object of another length was cut off or damaged, and is replaced.
-                Err(Error::AlreadyExists { .. }) => match has(&*store, &digest, size).await? {
+                Err(Error::AlreadyExists { .. }) => match has(&*store, &name, size).await? {
                     true => Ok(digest),
-                    false => {
-                        store.put(&key(&digest), payload).await.map(|_| digest).map_err(|error| unavailable(&error))
-                    }
+                    false => store.put(&name, payload).await.map(|_| digest).map_err(|error| unavailable(&error)),
                 },
                 Err(error) => Err(unavailable(&error)),
             }
@@ -191,58 +249,70 @@ impl ObjectBlobs {
         let size = io::copy(bytes, &mut tee).map_err(|error| unavailable(&error))?;
         let digest = Digest::from(hasher.finalize());
         file.rewind().map_err(|error| unavailable(&error))?;
-        let store = Arc::clone(&self.0.store);
+        let (store, name, key) = (Arc::clone(&self.inner.store), self.name(&digest), self.key.clone());
+        let size = if key.is_some() { run_key::encrypted_size(size) } else { size };
         self.wait(async move {
-            if has(&*store, &digest, size).await? {
+            if has(&*store, &name, size).await? {
                 return Ok(digest);
             }
-            upload(&*store, &digest, file).await?;
+            if let Some(key) = key {
+                let mut object = tempfile::tempfile().map_err(|error| unavailable(&error))?;
+                key.encrypt_blob(&mut file, &mut object).map_err(|error| unavailable(&error))?;
+                object.rewind().map_err(|error| unavailable(&error))?;
+                file = object;
+            }
+            upload(&*store, &name, file).await?;
             Ok(digest)
         })
     }
 }
 
-/// Passes the bytes of an object on as they arrive, at most as many as its service said that there are.
+/// Why a part of an object is not passed on.
+enum PartError {
+    NotDecrypted,
+    Port(PortError),
+}
+
+impl From<NotDecrypted> for PartError {
+    fn from(_: NotDecrypted) -> Self {
+        Self::NotDecrypted
+    }
+}
+
+/// Passes the bytes of an object on as they arrive, decrypted, at most as many as its service said that there are.
 async fn each_part(
     digest: Digest,
     found: GetResult,
+    key: Option<RunKey>,
     mut take: impl FnMut(&[u8]) -> Result<(), PortError>,
 ) -> Result<(), PortError> {
+    let failed = |error| match error {
+        PartError::NotDecrypted => corrupt(&digest, &NotDecrypted.to_string()),
+        PartError::Port(error) => error,
+    };
+    let mut take = |part: &[u8]| take(part).map_err(PartError::Port);
+    let mut decryption = key.map(|key| key.decrypt_blob());
     let (size, mut read, mut stream) = (found.meta.size, 0, found.into_stream());
     while let Some(part) = stream.try_next().await.map_err(|error| unavailable(&error))? {
         read += part.len() as u64;
         if read > size {
             return Err(corrupt(&digest, "it is longer than its service says"));
         }
-        take(&part)?;
+        match &mut decryption {
+            None => take(&part),
+            Some(decryption) => decryption.push(&part, &mut take),
+        }
+        .map_err(failed)?;
     }
-    Ok(())
-}
-
-/// Reads the object of a digest, and compares it.
-async fn verify(store: &dyn ObjectStore, digest: Digest, bytes: u64) -> Result<(), PortError> {
-    let found = store.get(&key(&digest)).await.map_err(|error| match error {
-        Error::NotFound { .. } => corrupt(&digest, "it is missing"),
-        error => unavailable(&error),
-    })?;
-    if found.meta.size != bytes {
-        return Err(corrupt(&digest, &format!("it has {} bytes, expected {bytes}", found.meta.size)));
-    }
-    let mut hasher = blake3::Hasher::new();
-    each_part(digest, found, |part| {
-        hasher.update(part);
-        Ok(())
-    })
-    .await?;
-    match Digest::from(hasher.finalize()) == digest {
-        true => Ok(()),
-        false => Err(corrupt(&digest, "its bytes have another digest")),
+    match decryption {
+        None => Ok(()),
+        Some(decryption) => decryption.finish(&mut take).map_err(failed),
     }
 }
 
-/// Writes a file to the object of a digest, in parts. The object appears when the last part is stored.
-async fn upload(store: &dyn ObjectStore, digest: &Digest, file: std::fs::File) -> Result<(), PortError> {
-    let mut upload = store.put_multipart(&key(digest)).await.map_err(|error| unavailable(&error))?;
+/// Writes a file to an object, in parts. The object appears when the last part is stored.
+async fn upload(store: &dyn ObjectStore, name: &Key, file: std::fs::File) -> Result<(), PortError> {
+    let mut upload = store.put_multipart(name).await.map_err(|error| unavailable(&error))?;
     loop {
         let mut part = Vec::with_capacity(PART_BYTES);
         let read = Read::take(&file, PART_BYTES as u64).read_to_end(&mut part).map_err(|error| unavailable(&error));
@@ -260,9 +330,9 @@ async fn upload(store: &dyn ObjectStore, digest: &Digest, file: std::fs::File) -
     upload.complete().await.map(drop).map_err(|error| unavailable(&error))
 }
 
-/// Returns true if the object of a digest exists and has this length.
-async fn has(store: &dyn ObjectStore, digest: &Digest, bytes: u64) -> Result<bool, PortError> {
-    match store.head(&key(digest)).await {
+/// Returns true if an object exists and has this length.
+async fn has(store: &dyn ObjectStore, name: &Key, bytes: u64) -> Result<bool, PortError> {
+    match store.head(name).await {
         Ok(found) => Ok(found.size == bytes),
         Err(Error::NotFound { .. }) => Ok(false),
         Err(error) => Err(unavailable(&error)),
@@ -293,7 +363,7 @@ impl BlobStore for ObjectBlobs {
     fn open_at_most(&self, digest: &Digest, bytes_max: u64) -> Result<Box<dyn Read + Send>, PortError> {
         let found = self.get(*digest)?;
         // The length is compared before anything is transferred.
-        if found.meta.size > bytes_max {
+        if self.size(&found) > bytes_max {
             return Err(corrupt(digest, &format!("it has more than {bytes_max} bytes, the most that is read at once")));
         }
         self.read(*digest, found)
@@ -324,12 +394,6 @@ impl Write for Tee<'_> {
     }
 }
 
-/// Returns the name of a blob's object. The first two digits are a folder, so that no folder has all files.
-fn key(digest: &Digest) -> Key {
-    let hex = digest.hex();
-    Key::from_iter(["blobs", &hex[..2], &hex])
-}
-
 fn unavailable(error: &dyn std::error::Error) -> PortError {
     PortError::Unavailable(error.to_string())
 }
@@ -350,7 +414,9 @@ mod tests {
 
     #[test]
     fn blobs_in_memory_and_in_parts_are_read_back() {
-        for blobs in stores().1 {
+        let open = stores();
+        let encrypted = open.1.clone().map(|blobs| blobs.encrypted(RunKey::generate()));
+        for blobs in open.1.into_iter().chain(encrypted) {
             for size in [0, 5, PART_BYTES, PART_BYTES + 1, 2 * PART_BYTES + 3] {
                 let bytes: Vec<u8> = (0..251).cycle().take(size).collect();
                 for _ in 0..2 {
@@ -369,7 +435,7 @@ mod tests {
         for size in [5, PART_BYTES + 1] {
             let bytes = vec![7; size];
             let digest = blobs.put_bytes(&bytes).unwrap();
-            let path = folder.path().join(key(&digest).to_string());
+            let path = folder.path().join(blobs.name(&digest).to_string());
             let mut rotten = bytes.clone();
             rotten[size - 1] = 8;
             std::fs::write(&path, rotten).unwrap();
@@ -395,8 +461,37 @@ mod tests {
         refused(NamedBlob { digest: Digest::hash(b"never stored"), bytes: 1 }, "it is missing");
         for NamedBlob { digest, bytes } in &named[1..] {
             let rotten = vec![8; usize::try_from(*bytes).unwrap()];
-            std::fs::write(folder.path().join(key(digest).to_string()), rotten).unwrap();
+            std::fs::write(folder.path().join(blobs.name(digest).to_string()), rotten).unwrap();
             refused(NamedBlob { digest: *digest, bytes: *bytes }, "its bytes have another digest");
+        }
+    }
+
+    #[test]
+    fn an_encrypted_blob_is_read_with_its_key_only_and_verified() {
+        let (folder, [_, open]) = stores();
+        let (key, bytes) = (RunKey::generate(), b"nobody may read this".repeat(20));
+        let blobs = open.encrypted(key.clone());
+        let digest = blobs.put_bytes(&bytes).unwrap();
+        let named = |bytes| vec![NamedBlob { digest, bytes }];
+        blobs.verify(named(bytes.len() as u64)).unwrap();
+        let error = blobs.verify(named(7)).unwrap_err().to_string();
+        assert!(error.contains("it has 400 bytes, expected 7"), "{error}");
+        for other in [open.clone(), open.encrypted(RunKey::generate())] {
+            assert!(other.open(&digest).err().unwrap().to_string().contains("it is missing"));
+        }
+        let path = folder.path().join(blobs.name(&digest).to_string());
+        let stored = std::fs::read(&path).unwrap();
+        assert!(
+            !stored.windows(6).any(|window| window == b"nobody") && !path.display().to_string().contains(&digest.hex())
+        );
+        let mut damaged = stored;
+        damaged[50] ^= 1;
+        std::fs::write(&path, damaged).unwrap();
+        for error in [blobs.open(&digest).err().unwrap(), blobs.verify(named(bytes.len() as u64)).unwrap_err()] {
+            assert!(
+                error.to_string().contains("it is not encrypted with the key of its run, or was changed"),
+                "{error}"
+            );
         }
     }
 

@@ -6,9 +6,9 @@
 use crate::eligibility::MAKERS;
 use crate::fleet::Fleet;
 use crate::held::LeaseState;
-use crate::roster::Place;
-use crate::statement::Admission;
-use crate::wire::{Answer, Ask, Question};
+use crate::roster::{Place, Signed};
+use crate::run_key::SealedKey;
+use crate::wire::{Answer, Ask, Order, Question};
 use glovebox_journal::event::{MachineId, NodeId, RunId};
 use glovebox_journal::ports::PortError;
 use glovebox_signing::envelope::PayloadType;
@@ -27,21 +27,16 @@ pub(crate) enum Unanswered {
 
 /// Opens a question about a run: that of a machine which may make attempts, in its own name. Work is given only to a machine about
 /// which the servers were asked just now.
-pub(crate) async fn question(fleet: &Fleet, run: &RunId, message: &[u8]) -> Result<(Question, Admission), Unanswered> {
+pub(crate) async fn question(fleet: &Fleet, run: &RunId, message: &[u8]) -> Result<(Question, Signed), Unanswered> {
     let lately = Place::lately(fleet.lease.third());
-    let (mut question, mut admission) = question_at(fleet, run, message, lately).await?;
+    let (mut question, mut signed) = question_at(fleet, run, message, lately).await?;
     if matches!(question.ask, Ask::Claim { .. } | Ask::Made { .. }) {
-        (question, admission) = question_at(fleet, run, message, Place::now()).await?;
+        (question, signed) = question_at(fleet, run, message, Place::now()).await?;
     }
-    Ok((question, admission))
+    Ok((question, signed))
 }
 
-async fn question_at(
-    fleet: &Fleet,
-    run: &RunId,
-    message: &[u8],
-    at: Place,
-) -> Result<(Question, Admission), Unanswered> {
+async fn question_at(fleet: &Fleet, run: &RunId, message: &[u8], at: Place) -> Result<(Question, Signed), Unanswered> {
     let refused = |reason: &str| Unanswered::Refused(reason.to_owned());
     let signed = fleet.open(PayloadType::FLEET_QUESTION, message, at, MAKERS, 0).await;
     let signed = signed.map_err(|error| match error {
@@ -56,7 +51,7 @@ async fn question_at(
     }
     let is_own = fleet.id().is_ok_and(|id| id == question.fleet) && question.run == *run;
     match is_own && question.machine.as_str() == signed.admission.name.as_str() {
-        true => Ok((question, signed.admission)),
+        true => Ok((question, signed)),
         false => Err(refused("the question is one about another run, or in the name of another machine")),
     }
 }
@@ -70,7 +65,22 @@ pub(crate) struct Voice {
 /// A machine that waits for an answer.
 pub(crate) struct Caller {
     pub(crate) machine: MachineId,
+    /// The key of the run, if it is encrypted and the machine may have it.
+    pub(crate) key: Option<SealedKey>,
     pub(crate) answers: Answers,
+}
+
+impl Caller {
+    /// Sets the answer if this is dropped.
+    pub(crate) fn or(self, otherwise: Answer) -> Self {
+        Self { answers: self.answers.or(otherwise), ..self }
+    }
+
+    /// Gives the machine an attempt.
+    pub(crate) fn order(self, order: &Order) {
+        let Self { key, answers, .. } = self;
+        answers.send(&Answer::Order(Order { key, ..order.clone() }));
+    }
 }
 
 /// A machine that waits for an answer, and the stages that it can make. `None` for all.

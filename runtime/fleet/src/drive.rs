@@ -170,8 +170,6 @@ pub struct Drivers {
     pub fleet: Fleet,
     /// The journals.
     pub log: Arc<NatsLog>,
-    /// The blobs.
-    pub blobs: ObjectBlobs,
     /// The queue of runs.
     pub queue: DriveQueue,
 }
@@ -191,8 +189,9 @@ impl Drivers {
         }
         self.queue.pulled.lock().unwrap_or_else(PoisonError::into_inner).insert(run.clone(), Arc::clone(&turn.held));
         let held = self.queue.take(run).await?;
+        let run_blobs = self.log.blobs_of(run).await?;
         let mail = NatsMail::open(&self.fleet, run).await?;
-        let (journal, blobs, queue) = (Arc::clone(&self.log), Arc::new(self.blobs.clone()), self.queue.clone());
+        let (journal, blobs, queue) = (Arc::clone(&self.log), Arc::new(run_blobs.clone()), self.queue.clone());
         let stores = OpenStores::<FleetStores> { journal, blobs, mail, lease: queue, held };
         let session = Session::read_from(dir, stores, run, executor.worker.clone(), &mut ()).await?;
         let mut session = session.without_workspace();
@@ -225,8 +224,7 @@ impl Drivers {
             Err(error) => return Err(error.into()),
         }
         let budget = budget(&executor.plan, session.state());
-        let executors =
-            FleetExecutors::new(&self.fleet, self.blobs.clone(), run.clone(), executor, budget, &turn.held).await?;
+        let executors = FleetExecutors::new(&self.fleet, run_blobs, run.clone(), executor, budget, &turn.held).await?;
         let limits = DriveLimits { inbox: Inbox::new(Attendance::default(), mail), disk: None, liveness: None };
         let driven =
             session.drive_on(&executor.plan, &LocalSignals::new(), limits, &mut (), &Machines(&executors)).await;

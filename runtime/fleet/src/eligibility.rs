@@ -5,6 +5,7 @@
 use crate::statement::{Admission, Role};
 use glovebox_journal::event::NodeId;
 use glovebox_plan::plan::{Plan, PlannedPlacement};
+use glovebox_record::Tier;
 use glovebox_record::placement::MachineFacts;
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -19,6 +20,8 @@ pub(crate) struct Eligibility {
     stages: BTreeSet<NodeId>,
     /// The stages that judge the work of others.
     judges: BTreeSet<NodeId>,
+    /// Whether the run is encrypted, because it has hold-outs.
+    is_encrypted: bool,
 }
 
 impl Eligibility {
@@ -28,7 +31,22 @@ impl Eligibility {
             placement: plan.placement.clone(),
             stages: plan.bindings.keys().cloned().collect(),
             judges: judges.map(|(stage, _)| stage.clone()).collect(),
+            is_encrypted: false,
         }
+    }
+
+    /// Says whether the run is encrypted.
+    pub(crate) fn encrypted(self, is_encrypted: bool) -> Self {
+        Self { is_encrypted, ..self }
+    }
+
+    /// Returns what a machine lacks to have the key of an encrypted run. Whoever reads its journal can read what stages with
+    /// hold-outs wrote, so all its stages need it.
+    fn lacks_for_key(&self, facts: &MachineFacts, admission: &Admission) -> impl Iterator<Item = String> {
+        let role = (!admission.has_any(&[Role::Verify])).then(|| format!("an admission to `{}`", Role::Verify));
+        let tier = (facts.tier < Some(Tier::Full)).then(|| format!("the tier `{}`", Tier::Full));
+        let lacks = role.into_iter().chain(tier).map(|lack| format!("{lack}, because the run has hold-outs"));
+        lacks.filter(|_| self.is_encrypted)
     }
 
     /// Returns the role that a machine needs for a stage.
@@ -46,14 +64,14 @@ impl Eligibility {
         let role = (!admission.has_any(&[role])).then(|| format!("an admission to `{role}`"));
         let tier = admission.tier.filter(|least| facts.tier < Some(*least));
         let tier = tier.map(|least| format!("the tier `{least}` of its admission"));
-        needs.chain(role).chain(tier).collect()
+        needs.chain(role).chain(tier).chain(self.lacks_for_key(&facts, admission)).collect()
     }
 
     /// Returns the stages that a machine can make. `None` for all.
     pub(crate) fn can_make(&self, facts: &MachineFacts, admission: &Admission) -> Option<Arc<BTreeSet<NodeId>>> {
         let has_all = |stage: &&NodeId| self.lacking(stage, facts, admission).is_empty();
         let is_admitted_to_all = MAKERS.iter().all(|role| admission.may.contains(role)) && admission.tier.is_none();
-        if self.placement.needs.is_empty() && is_admitted_to_all {
+        if self.placement.needs.is_empty() && is_admitted_to_all && !self.is_encrypted {
             return None;
         }
         Some(Arc::new(self.stages.iter().filter(has_all).cloned().collect()))
@@ -70,7 +88,7 @@ mod tests {
         let needs = stages.iter().map(|stage| (stage.clone(), Need::parse(need).unwrap().into())).collect();
         let placement = PlannedPlacement { needs, ..PlannedPlacement::default() };
         let judges = ["judge".into()].into();
-        let eligibility = Eligibility { placement, stages, judges };
+        let eligibility = Eligibility { placement, stages, judges, is_encrypted: false };
         let labels = labels.iter().map(|label| label.parse().unwrap()).collect();
         let facts = MachineFacts { labels, arch: None, tier: Some(Tier::Bwrap) };
         let found: Vec<String> = eligibility
@@ -80,14 +98,41 @@ mod tests {
     }
 
     #[test]
-    fn a_machine_makes_what_it_is_admitted_to_and_has() {
-        let admission = |may: &[Role], labels: &[&str], tier| Admission {
+    fn no_machine_that_only_builds_makes_a_stage_of_a_run_with_hold_outs() {
+        let plain = Eligibility {
+            placement: PlannedPlacement::default(),
+            stages: ["build".into(), "judge".into()].into(),
+            judges: ["judge".into()].into(),
+            is_encrypted: false,
+        };
+        let encrypted = plain.encrypted(true);
+        let lacking = |may: &[Role], tier| {
+            let facts = MachineFacts { tier, ..MachineFacts::default() };
+            encrypted.lacking(&"build".into(), &facts, &admission(may, &[], None))
+        };
+        assert_eq!(lacking(&[Role::Build, Role::Verify], Some(Tier::Full)), [""; 0]);
+        let verify = "an admission to `verify`, because the run has hold-outs".to_owned();
+        let tier = "the tier `full`, because the run has hold-outs".to_owned();
+        assert_eq!(lacking(&[Role::Build], Some(Tier::Full)), std::slice::from_ref(&verify));
+        assert_eq!(lacking(&[Role::Build, Role::Drive], None), [verify, tier.clone()]);
+        assert_eq!(lacking(&[Role::Build, Role::Verify], Some(Tier::Bwrap)), [tier]);
+        let facts = MachineFacts { tier: Some(Tier::Bwrap), ..MachineFacts::default() };
+        let stages = encrypted.can_make(&facts, &admission(&[Role::Build, Role::Verify], &[], None)).unwrap();
+        assert!(stages.is_empty(), "{stages:?}");
+    }
+
+    fn admission(may: &[Role], labels: &[&str], tier: Option<Tier>) -> Admission {
+        Admission {
             name: "a".parse().unwrap(),
             may: may.iter().copied().collect(),
             labels: labels.iter().map(|label| label.parse().unwrap()).collect(),
             tier,
             until: None,
-        };
+        }
+    }
+
+    #[test]
+    fn a_machine_makes_what_it_is_admitted_to_and_has() {
         let both = [Role::Build, Role::Verify];
         check("", &[], &admission(&both, &[], None), &["build", "judge"]);
         check("", &[], &admission(&[Role::Build], &[], None), &["build"]);

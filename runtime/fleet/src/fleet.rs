@@ -7,6 +7,7 @@ use crate::jetstream::{JetStream, RequestError, Violation};
 use crate::lease::Lease;
 use crate::log::NatsLog;
 use crate::roster::{Place, Roster, Signed};
+use crate::run_key::{LentKey, RunKey, RunKeys, SealedKey, Secrecy};
 use crate::settings::FleetSettings;
 use crate::statement::{Admission, Role};
 use crate::subjects::{FleetName, token as plain_or_digest};
@@ -169,6 +170,8 @@ pub struct Fleet {
     pub(crate) lease: Lease,
     /// Who signs and who may sign. `None` until [`Fleet::join`].
     pub(crate) roster: Option<Arc<Roster>>,
+    /// The keys of encrypted runs that this process has.
+    pub(crate) keys: RunKeys,
 }
 
 impl Fleet {
@@ -207,7 +210,8 @@ impl Fleet {
             _ => FleetError::NoServer { servers: servers.clone(), reason: error.to_string() },
         })?;
         let jetstream = JetStream::new(client.clone(), address.name.clone(), address.answer_wait, violation);
-        Ok(Self { client, jetstream, servers, patience: address.patience, lease: Lease::default(), roster: None })
+        let keys = RunKeys::default();
+        Ok(Self { client, jetstream, servers, patience: address.patience, lease: Lease::default(), roster: None, keys })
     }
 
     /// Returns how long one request waits for its answer.
@@ -254,7 +258,36 @@ impl Fleet {
     /// Returns the journals of this fleet's runs. Frames that are too large for a message are in `blobs`. Before
     /// [`Fleet::join`], no journal can be read or written: nobody could say who signed it.
     pub fn log(&self, blobs: ObjectBlobs) -> NatsLog {
-        NatsLog::new(self.jetstream.clone(), blobs, self.patience, self.roster.clone())
+        NatsLog::new(self.jetstream.clone(), blobs, self.patience, self.roster.clone(), self.keys.clone())
+    }
+
+    /// Has everything of a run that does not exist yet encrypted. Only this machine, and those of `machines` can read it, and
+    /// machines to which a driver gives an attempt of it.
+    ///
+    /// # Errors
+    ///
+    /// This machine has no key, one of the others is no public key, or the fleet was not joined.
+    pub fn encrypt(&self, run: &RunId, machines: &[PublicKey]) -> Result<(), PortError> {
+        let (id, own, key) = (self.id()?, self.machine()?, RunKey::generate());
+        let seal = |machine: &PublicKey| {
+            let no_key = || PortError::Unavailable(format!("nothing can be encrypted for the machine {machine}"));
+            key.seal(id, run, machine).ok_or_else(no_key)
+        };
+        let others = machines.iter().filter(|machine| **machine != own);
+        let keys = std::iter::once(&own).chain(others).map(seal).collect::<Result<_, _>>()?;
+        self.keys.keep(run, Secrecy::Encrypted { key, keys });
+        Ok(())
+    }
+
+    /// Takes the key of an encrypted run that a driver lends to this machine for an attempt.
+    ///
+    /// # Errors
+    ///
+    /// The key is for another machine or another run.
+    pub(crate) fn take_key(&self, run: &RunId, sealed: &SealedKey) -> Result<LentKey, PortError> {
+        let roster = self.joined()?;
+        let key = RunKey::unseal(sealed, roster.id(), run, roster.key()?);
+        Ok(self.keys.lend(run, key.ok_or_else(|| PortError::NoKey { run: run.clone() })?))
     }
 
     /// Returns the id of this fleet, which no other one has.

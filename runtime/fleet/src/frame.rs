@@ -3,10 +3,13 @@
 //! The first line is a header in JSON. Each further line is the canonical text of one event, so the hashes cover the
 //! stored bytes. A frame that is too large for a message has its events in a blob, which the header names. A frame links
 //! to the frame before it as a record links to the record before it: by the sequence number and the hash.
+//! In an encrypted run, all lines but the header are one text in base64, and the header of the first frame has the run's key
+//! for each machine that may have it.
 //!
 //! The driver signs the header, which names the run and has the hashes of all events. So a frame cannot be moved to another
 //! place or another run, and says who appended it.
 
+use crate::run_key::{RunKey, SealedKey, TextKind};
 use glovebox_journal::event::{Digest, Event, EventText, Record, RunId, canonical, chain};
 use glovebox_journal::ports::{PortError, Stored};
 use glovebox_signing::envelope::PayloadType;
@@ -60,6 +63,12 @@ pub struct Header {
     pub(crate) hash: Digest,
     /// A name that no other append has. Two drivers may append equal events; their frames still differ.
     pub(crate) nonce: String,
+    /// True if the events are encrypted with the key of the run, in the message or in the blob.
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub(crate) encrypted: bool,
+    /// In the first frame of an encrypted run: its key, for each machine that may have it.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(crate) keys: Vec<SealedKey>,
     /// The blob with the events, if they are not in the message.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) events: Option<Digest>,
@@ -101,6 +110,20 @@ impl Header {
             false => Err(corrupt(self.first, format!("the signature of its frame is not that of {}", self.signer))),
         }
     }
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde calls it with a reference")]
+fn is_false(value: &bool) -> bool {
+    !*value
+}
+
+/// How the events of a frame are written.
+#[derive(Clone, Copy, Default)]
+pub(crate) struct Sealing<'a> {
+    /// The key of the run; `None` if it is not encrypted.
+    pub(crate) key: Option<&'a RunKey>,
+    /// The key for each machine that may have it, for the first frame.
+    pub(crate) keys: &'a [SealedKey],
 }
 
 /// A frame to append.
@@ -148,8 +171,10 @@ impl Frame {
     }
 
     /// Returns the events if they must be stored as a blob before the message is published.
-    pub(crate) fn too_large(&self) -> Option<&str> {
-        (self.lines.len() > MESSAGE_BYTES_MAX).then_some(&self.lines)
+    pub(crate) fn too_large(&self, sealing: Sealing<'_>) -> Option<&str> {
+        // Encrypted, they are in base64.
+        let bytes_max = if sealing.key.is_some() { MESSAGE_BYTES_MAX / 4 * 3 } else { MESSAGE_BYTES_MAX };
+        (self.lines.len() > bytes_max).then_some(&self.lines)
     }
 
     /// Returns the message, signed. `blob` is the digest of the events if they are stored as a blob.
@@ -158,6 +183,7 @@ impl Frame {
         fleet: &str,
         run: &RunId,
         blob: Option<Digest>,
+        sealing: Sealing<'_>,
         key: &SigningKey,
     ) -> Result<Vec<u8>, serde_json::Error> {
         let mut header = Header {
@@ -170,6 +196,8 @@ impl Frame {
             prev: self.tip.hash,
             hash: self.end().hash,
             nonce: self.nonce.clone(),
+            encrypted: sealing.key.is_some(),
+            keys: if self.first() == 1 { sealing.keys.to_vec() } else { Vec::new() },
             events: blob,
             signer: key.public(),
             signature: None,
@@ -178,7 +206,12 @@ impl Frame {
         let mut message = serde_json::to_vec(&header)?;
         if blob.is_none() {
             message.push(b'\n');
-            message.extend_from_slice(self.lines.as_bytes());
+            match sealing.key {
+                None => message.extend_from_slice(self.lines.as_bytes()),
+                Some(key) => {
+                    message.extend_from_slice(key.encrypt_text(TextKind::Frame, self.lines.as_bytes()).as_bytes());
+                }
+            }
         }
         Ok(message)
     }
@@ -280,7 +313,7 @@ mod tests {
     }
 
     fn message(frame: &Frame) -> Vec<u8> {
-        frame.message("F", &"run".into(), None, &key(1)).unwrap()
+        frame.message("F", &"run".into(), None, Sealing::default(), &key(1)).unwrap()
     }
 
     fn read(message: &[u8], tip: Tip) -> Result<Vec<Record>, PortError> {

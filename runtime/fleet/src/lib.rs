@@ -18,6 +18,7 @@
 pub mod blobs;
 mod caller;
 mod consumer;
+mod desk;
 pub mod drive;
 mod eligibility;
 pub mod examine;
@@ -36,6 +37,7 @@ mod repetition;
 mod result;
 pub mod roster;
 mod run;
+pub mod run_key;
 pub mod s3;
 pub mod server_users;
 pub mod settings;

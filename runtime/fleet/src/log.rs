@@ -15,11 +15,12 @@ use crate::jetstream::{BATCH_MAX, JetStream, Message, Publish, RequestError};
 use crate::repetition::{self, Pause};
 use crate::roster::{self, Roster};
 use crate::run::{Place, RunFold};
+use crate::run_key::{RunKey, RunKeys, Secrecy, TextKind};
 use crate::statement::Role;
 use crate::wire::Pointer;
 use futures_util::StreamExt as _;
 use futures_util::stream;
-use glovebox_journal::event::{Event, Record, RunId, StreamKey, Task, whole_milliseconds};
+use glovebox_journal::event::{Digest, Event, Record, RunId, StreamKey, Task, whole_milliseconds};
 use glovebox_journal::lease::LeaseTable;
 use glovebox_journal::ports::{BlobStore as _, ClaimQueue, Delivery, Next, PortError, RunLog, Stored};
 use glovebox_signing::key::SigningKey;
@@ -42,6 +43,8 @@ pub struct NatsLog {
     patience: Duration,
     /// Who may sign, and the key of this machine. Without it, nothing can be read or appended.
     roster: Option<Arc<Roster>>,
+    /// The keys of encrypted runs.
+    keys: RunKeys,
     /// Each run's fold. An append holds its turn until it is decided, because the next frame depends on it.
     runs: Mutex<HashMap<RunId, Arc<Turn<RunFold>>>>,
     leases: Mutex<LeaseTable>,
@@ -55,8 +58,9 @@ impl NatsLog {
         blobs: ObjectBlobs,
         patience: Duration,
         roster: Option<Arc<Roster>>,
+        keys: RunKeys,
     ) -> Self {
-        Self { jetstream, blobs, patience, roster, runs: Mutex::default(), leases: Mutex::default() }
+        Self { jetstream, blobs, patience, roster, keys, runs: Mutex::default(), leases: Mutex::default() }
     }
 
     /// Returns the fold of a run, which may be behind the stream.
@@ -150,17 +154,83 @@ impl NatsLog {
         header.check_signature(self.roster()?.id(), run)?;
         let at = roster::Place::new(message.seq, message.time).before(last);
         self.roster()?.require(&header.signer, at, roles(header.first), header.first).await?;
-        let records = match (header.events, lines) {
-            (Some(digest), _) => {
-                let blobs = self.blobs.clone();
+        let secrecy = match header.first {
+            1 => self.secrecy_in(run, &header)?,
+            _ => self.secrecy(run).await?,
+        };
+        if header.encrypted != secrecy.key().is_some() {
+            return Err(frame::corrupt(header.first, "its frame is encrypted, or the run is, but not both"));
+        }
+        let text = |bytes| String::from_utf8(bytes).map_err(|error| frame::corrupt(header.first, error.to_string()));
+        let records = match (header.events, lines.unwrap_or_default(), secrecy.key()) {
+            (Some(digest), ..) => {
+                let blobs = self.blobs_with(&secrecy);
                 let read = tokio::task::spawn_blocking(move || blobs.read_all(&digest, EVENTS_BYTES_MAX));
                 let bytes = read.await.map_err(|error| PortError::Unavailable(error.to_string()))??;
-                let lines = String::from_utf8(bytes).map_err(|error| frame::corrupt(tip.seq + 1, error.to_string()))?;
-                frame::verify(&header, &lines, tip)?
+                frame::verify(&header, &text(bytes)?, tip)?
             }
-            (None, lines) => frame::verify(&header, lines.unwrap_or_default(), tip)?,
+            (None, lines, None) => frame::verify(&header, lines, tip)?,
+            (None, lines, Some(key)) => {
+                let opened = key.decrypt_text(TextKind::Frame, lines);
+                let opened = opened.map_err(|error| frame::corrupt(header.first, error.to_string()))?;
+                frame::verify(&header, &text(opened)?, tip)?
+            }
         };
         Ok((header, records))
+    }
+
+    /// Returns whether a run is encrypted, as its first frame says, whose signature was checked.
+    fn secrecy_in(&self, run: &RunId, first: &frame::Header) -> Result<Secrecy, PortError> {
+        if let Some(kept) = self.keys.kept(run) {
+            return Ok(kept);
+        }
+        let own = |key: &SigningKey| {
+            let id = self.roster.as_ref()?.id();
+            let own = first.keys.iter().filter(|sealed| sealed.machine == key.public());
+            own.filter_map(|sealed| RunKey::unseal(sealed, id, run, key)).next()
+        };
+        let secrecy = match (first.encrypted, self.roster()?.key().ok().and_then(own)) {
+            (false, _) => Secrecy::Open,
+            (true, Some(key)) => Secrecy::encrypted(key),
+            // A driver may have lent it.
+            (true, None) => return self.keys.get(run).ok_or_else(|| PortError::NoKey { run: run.clone() }),
+        };
+        self.keys.keep(run, secrecy.clone());
+        Ok(secrecy)
+    }
+
+    /// Returns whether a run is encrypted. A run without a frame is not.
+    async fn secrecy(&self, run: &RunId) -> Result<Secrecy, PortError> {
+        if let Some(known) = self.keys.get(run) {
+            return Ok(known);
+        }
+        let subject = self.jetstream.name.run(run);
+        let Some(message) = self.patiently(|| self.jetstream.next(&subject, 1)).await? else {
+            return Ok(Secrecy::Open);
+        };
+        let (header, _) = frame::parse(&message.payload, 1)?;
+        frame::follows(&header, frame::Tip::START)?;
+        header.check_signature(self.roster()?.id(), run)?;
+        let at = roster::Place::new(message.seq, message.time);
+        self.roster()?.require(&header.signer, at, roles(1), 1).await?;
+        self.secrecy_in(run, &header)
+    }
+
+    /// Returns the blobs of a run. Those of an encrypted run are decrypted.
+    ///
+    /// # Errors
+    ///
+    /// [`PortError::NoKey`] if the run is encrypted and this machine does not have its key; the stream does not answer, or its
+    /// first frame does not count.
+    pub async fn blobs_of(&self, run: &RunId) -> Result<ObjectBlobs, PortError> {
+        Ok(self.blobs_with(&self.secrecy(run).await?))
+    }
+
+    fn blobs_with(&self, secrecy: &Secrecy) -> ObjectBlobs {
+        match secrecy.key() {
+            None => self.blobs.clone(),
+            Some(key) => self.blobs.encrypted(key.clone()),
+        }
     }
 
     /// Stores the frame that follows the fold, and applies it. Returns false if another frame is in its place, which the
@@ -172,7 +242,11 @@ impl NatsLog {
         frame: &Frame,
         key: &SigningKey,
     ) -> Result<bool, PortError> {
-        let messages = self.messages(run, frame, key).await?;
+        let secrecy = match frame.first() {
+            1 => self.keys.get(run).unwrap_or(Secrecy::Open),
+            _ => self.secrecy(run).await?,
+        };
+        let messages = self.messages(run, frame, &secrecy, key).await?;
         let (head, mut pause, mut round) = (fold.head, Pause::new(self.patience), 0);
         loop {
             round += 1;
@@ -180,6 +254,9 @@ impl NatsLog {
             let error = match self.jetstream.append(&messages, Some(head), &batch).await {
                 Ok(seq) => {
                     fold.apply(seq, &frame.nonce, &frame.records);
+                    if frame.first() == 1 {
+                        self.keys.keep(run, secrecy);
+                    }
                     return Ok(true);
                 }
                 Err(error @ RequestError::WrongHead) => {
@@ -219,13 +296,20 @@ impl NatsLog {
     }
 
     /// Returns the messages of a frame: the pointers that it makes, and the frame itself at the end.
-    async fn messages(&self, run: &RunId, frame: &Frame, key: &SigningKey) -> Result<Vec<Publish>, PortError> {
-        let blob = match frame.too_large() {
-            Some(events) => Some(self.put(events.to_owned()).await?),
+    async fn messages(
+        &self,
+        run: &RunId,
+        frame: &Frame,
+        secrecy: &Secrecy,
+        key: &SigningKey,
+    ) -> Result<Vec<Publish>, PortError> {
+        let sealing = secrecy.sealing();
+        let blob = match frame.too_large(sealing) {
+            Some(events) => Some(put(self.blobs_with(secrecy), events.to_owned()).await?),
             None => None,
         };
         let payload = frame
-            .message(self.roster()?.id(), run, blob, key)
+            .message(self.roster()?.id(), run, blob, sealing, key)
             .map_err(|error| PortError::Unavailable(error.to_string()))?;
         let mut messages = self.pointers(run, frame);
         // Pointers that do not fit into the batch are stored before it. A pointer is a hint: whoever reads one asks the
@@ -240,12 +324,6 @@ impl NatsLog {
         }
         messages.push(Publish { subject: self.jetstream.name.run(run), payload: payload.into() });
         Ok(messages)
-    }
-
-    async fn put(&self, events: String) -> Result<glovebox_journal::event::Digest, PortError> {
-        let blobs = self.blobs.clone();
-        let put = tokio::task::spawn_blocking(move || blobs.put_bytes(events.as_bytes()));
-        put.await.map_err(|error| PortError::Unavailable(error.to_string()))?
     }
 
     /// Returns a pointer to the run with its first frame, and one to each task that the frame leaves ready.
@@ -280,6 +358,11 @@ impl NatsLog {
         });
         stream::iter(reads).buffered(READS_MAX)
     }
+}
+
+async fn put(blobs: ObjectBlobs, events: String) -> Result<Digest, PortError> {
+    let put = tokio::task::spawn_blocking(move || blobs.put_bytes(events.as_bytes()));
+    put.await.map_err(|error| PortError::Unavailable(error.to_string()))?
 }
 
 /// Returns the roles of which a signer needs one for the frame that begins with a record. Whoever submits a run begins it.

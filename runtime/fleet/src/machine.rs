@@ -12,6 +12,7 @@ use crate::jetstream::{JetStream, Publish, RequestError};
 use crate::log::NatsLog;
 use crate::repetition::patiently;
 use crate::result::RESULT_BYTES_MAX;
+use crate::run_key::TextKind;
 use crate::wire::{Answer, Ask, Made, MadeMessage, Order, PROTOCOL, Pointer, Question};
 use glovebox_engine::assignment::AttemptResult;
 use glovebox_engine::run::{AttemptControl, ClaimedTask, MachineError, MachineRun};
@@ -65,6 +66,9 @@ pub enum NotPrepared {
 pub trait Prepare {
     /// Returns a run that is prepared, or prepares it: its files, and its plan, which must have this digest.
     fn run(&self, run: &RunId, plan: &Digest) -> impl Future<Output = Result<Arc<RunHere>, NotPrepared>>;
+
+    /// Removes everything of a run from this machine that nothing else needs.
+    fn remove(&self, run: &RunId) -> impl Future<Output = ()>;
 }
 
 /// A machine of a fleet.
@@ -72,7 +76,6 @@ pub struct Machine {
     fleet: Fleet,
     jetstream: JetStream,
     log: Arc<NatsLog>,
-    blobs: ObjectBlobs,
     id: MachineId,
     stages: Consumer,
     facts: MachineFacts,
@@ -92,7 +95,6 @@ impl Machine {
     pub async fn new(
         fleet: &Fleet,
         log: Arc<NatsLog>,
-        blobs: ObjectBlobs,
         id: MachineId,
         facts: MachineFacts,
         is_draining: Arc<AtomicBool>,
@@ -102,7 +104,7 @@ impl Machine {
         let stages = patiently(fleet.patience, || jetstream.consumer("stages", &pointers, fleet.lease)).await;
         let stages = stages.map_err(|error| fleet.failed(error))?;
         let (fleet, cannot, making) = (fleet.clone(), Mutex::default(), Mutex::default());
-        Ok(Self { fleet, jetstream, log, blobs, id, stages, facts, is_draining, cannot, making })
+        Ok(Self { fleet, jetstream, log, id, stages, facts, is_draining, cannot, making })
     }
 
     /// Returns the journals of the fleet's runs, as this machine reads them.
@@ -181,15 +183,26 @@ impl Machine {
 
     /// Makes an attempt, and all further ones that the driver gives to this machine afterwards.
     async fn work(&self, run: &RunId, first: Order, prepare: &impl Prepare) {
+        let is_encrypted = first.key.is_some();
         let mut next = Some(first);
         while let Some(order) = next.take() {
             let Some(_making) = Making::begin(&self.making, &order.task.attempt) else { return };
             next = self.work_on(run, order, prepare).await;
         }
+        if is_encrypted {
+            prepare.remove(run).await;
+        }
     }
 
     /// Makes one attempt. Returns the next order.
-    async fn work_on(&self, run: &RunId, Order { task, plan }: Order, prepare: &impl Prepare) -> Option<Order> {
+    async fn work_on(&self, run: &RunId, Order { task, plan, key }: Order, prepare: &impl Prepare) -> Option<Order> {
+        let _key = match key.map(|key| self.fleet.take_key(run, &key)).transpose() {
+            Ok(key) => key,
+            Err(error) => {
+                self.give_back(run, task.attempt, error.to_string()).await;
+                return None;
+            }
+        };
         let watch = Watch::begin(self, run, &task.attempt);
         let made = match prepare.run(run, &plan).await {
             Ok(here) => self.make(&here, &task, &watch).await,
@@ -234,6 +247,11 @@ impl Machine {
                 tracing::info!(%attempt, "the run does not wait for the attempt any more");
                 Ok(None)
             }
+            // The driver tells the reason to everybody, and it may name hold-outs.
+            Err(error) if self.fleet.keys.key(here.id()).is_some() => {
+                tracing::error!(%error, "an attempt of an encrypted run failed here");
+                Err("an error of the machine, which is in its log".to_owned())
+            }
             Err(error) => Err(error.to_string()),
         }
     }
@@ -247,7 +265,7 @@ impl Machine {
         let fleet = self.fleet.id().map_err(|error| not_stored(&error))?.to_owned();
         let (machine, token) = (self.id.clone(), task.token);
         let made = Made { protocol: PROTOCOL, fleet, machine, token, finished, ingested };
-        let message = self.message(made).await.map_err(|error| not_stored(&error))?;
+        let message = self.message(run, made).await.map_err(|error| not_stored(&error))?;
         let subject = self.jetstream.name.result(run, &task.attempt);
         let message = Publish { subject: subject.clone(), payload: message.into() };
         let (begun, mut head) = (Instant::now(), 0);
@@ -273,23 +291,32 @@ impl Machine {
         }
     }
 
-    async fn message(&self, made: Made) -> Result<Vec<u8>, PortError> {
+    /// Returns the message of a result, signed.
+    async fn message(&self, run: &RunId, made: Made) -> Result<Vec<u8>, PortError> {
         let unavailable = |error: &dyn std::error::Error| PortError::Unavailable(error.to_string());
-        let bytes =
-            serde_json::to_vec(&MadeMessage::Made(Box::new(made.clone()))).map_err(|error| unavailable(&error))?;
-        if bytes.len() <= MESSAGE_BYTES_MAX {
-            return self.fleet.sign(PayloadType::FLEET_RESULT, &bytes);
+        let key = self.fleet.keys.key(run);
+        let sign = |message: &MadeMessage| {
+            let mut bytes = serde_json::to_vec(message).map_err(|error| unavailable(&error))?;
+            if let Some(key) = &key {
+                let encrypted = MadeMessage::Encrypted(key.encrypt_text(TextKind::Result, &bytes));
+                bytes = serde_json::to_vec(&encrypted).map_err(|error| unavailable(&error))?;
+            }
+            let signed = self.fleet.sign(PayloadType::FLEET_RESULT, &bytes);
+            Ok::<_, PortError>((bytes.len(), signed?))
+        };
+        let (bytes, message) = sign(&MadeMessage::Made(Box::new(made.clone())))?;
+        if bytes <= MESSAGE_BYTES_MAX {
+            return Ok(message);
         }
         let bytes = serde_json::to_vec(&made).map_err(|error| unavailable(&error))?;
         if bytes.len() as u64 > RESULT_BYTES_MAX {
             let reason = format!("it has {} bytes, and a driver reads {RESULT_BYTES_MAX}", bytes.len());
             return Err(PortError::Unavailable(reason));
         }
-        let blobs = self.blobs.clone();
+        let blobs = self.log.blobs_of(run).await?;
         let put = tokio::task::spawn_blocking(move || blobs.put_bytes(&bytes));
         let digest = put.await.map_err(|error| unavailable(&error))??;
-        let bytes = serde_json::to_vec(&MadeMessage::Blob(digest)).map_err(|error| unavailable(&error))?;
-        self.fleet.sign(PayloadType::FLEET_RESULT, &bytes)
+        sign(&MadeMessage::Blob(digest)).map(|(_, message)| message)
     }
 
     /// Tells the driver that a result is in the stream. Returns the next attempt for this machine, if it goes on.

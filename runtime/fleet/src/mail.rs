@@ -9,6 +9,7 @@ use crate::fleet::Fleet;
 use crate::jetstream::{JetStream, Message as Stored, Publish, RequestError};
 use crate::repetition::patiently;
 use crate::roster::Place;
+use crate::run_key::TextKind;
 use crate::statement::Role;
 use crate::wire::Pointer;
 use futures_util::StreamExt as _;
@@ -50,6 +51,8 @@ enum Content {
     Message(Message),
     /// Continue the run, whose last record has this number. A letter that is stored again later names an earlier one.
     Resume(u64),
+    /// One of these, encrypted with the key of the run.
+    Encrypted(String),
 }
 
 /// The letters to a run.
@@ -185,6 +188,10 @@ async fn read(fleet: &Fleet, run: &RunId) -> Result<MailList, RequestError> {
             Ok(Content::Resume(last)) => letters.resumes_after = letters.resumes_after.max(Some(last)),
             // The servers may be away; the letter is read again.
             Err(PortError::Unavailable(_) | PortError::Ambiguous(_)) => {}
+            Ok(Content::Encrypted(_)) => {
+                tracing::warn!(%run, "a message to the run that is encrypted twice was removed");
+                let _again = jetstream.delete(seq).await;
+            }
             Err(error) => {
                 tracing::warn!(%run, %error, "a message to the run was removed");
                 let _again = jetstream.delete(seq).await;
@@ -200,9 +207,16 @@ async fn letter(fleet: &Fleet, run: &RunId, payload: &[u8]) -> Result<Content, P
     let signed = fleet.open(PayloadType::FLEET_MESSAGE, payload, Place::now(), SENDERS, 0).await?;
     let Letter { fleet: of_fleet, run: of, content } =
         serde_json::from_slice(&signed.payload).map_err(|error| corrupt(error.to_string()))?;
-    match of_fleet == fleet.id()? && of == *run {
-        true => Ok(content),
-        false => Err(corrupt(format!("it is one to run `{of}`, or of another fleet"))),
+    if of_fleet != fleet.id()? || of != *run {
+        return Err(corrupt(format!("it is one to run `{of}`, or of another fleet")));
+    }
+    match (fleet.keys.key(run), content) {
+        (None, content) => Ok(content),
+        (Some(key), Content::Encrypted(text)) => {
+            let opened = key.decrypt_text(TextKind::Message, &text).map_err(|error| corrupt(error.to_string()))?;
+            serde_json::from_slice(&opened).map_err(|error| corrupt(error.to_string()))
+        }
+        (Some(_), _) => Err(corrupt("it is not encrypted, and its run is".to_owned())),
     }
 }
 
@@ -237,6 +251,13 @@ impl Fleet {
     async fn post(&self, run: &RunId, name: &str, content: Content) -> Result<Sent, RequestErrorText> {
         let failed = |error: &dyn std::error::Error| RequestErrorText(error.to_string());
         let fleet = self.id().map_err(|error| failed(&error))?.to_owned();
+        let content = match self.keys.key(run) {
+            None => content,
+            Some(key) => {
+                let text = serde_json::to_vec(&content).map_err(|error| failed(&error))?;
+                Content::Encrypted(key.encrypt_text(TextKind::Message, &text))
+            }
+        };
         let letter = Letter { fleet, run: run.clone(), content };
         let letter = serde_json::to_vec(&letter).map_err(|error| failed(&error))?;
         let payload = self.sign(PayloadType::FLEET_MESSAGE, &letter).map_err(|error| failed(&error))?.into();

@@ -10,6 +10,7 @@ use crate::fleet::Fleet;
 use crate::jetstream::Message;
 use crate::repetition::patiently;
 use crate::roster::Place;
+use crate::run_key::TextKind;
 use crate::statement::Role;
 use crate::wire::{Made, MadeMessage, PROTOCOL};
 use glovebox_engine::assignment::{Assignment, AttemptResult};
@@ -88,9 +89,10 @@ impl ExpectedResult<'_> {
             return Err(Problem::Dropped(format!("the attempt was claimed for `{}`", self.machine)));
         }
         let form = |error: serde_json::Error| Problem::Dropped(error.to_string());
-        let made = match serde_json::from_slice(&signed.payload).map_err(form)? {
+        let made = match self.opened(serde_json::from_slice(&signed.payload).map_err(form)?)? {
             MadeMessage::Made(made) => *made,
             MadeMessage::Blob(digest) => serde_json::from_slice(&self.blob(digest).await?).map_err(form)?,
+            MadeMessage::Encrypted(_) => return Err(Problem::Dropped("it is encrypted twice".to_owned())),
         };
         let Made { protocol, fleet: of_fleet, machine, token: of_claim, mut finished, ingested } = made;
         if protocol != PROTOCOL || of_fleet != fleet.id()? || machine != *self.machine || of_claim != token {
@@ -103,6 +105,19 @@ impl ExpectedResult<'_> {
         }
         self.require_blobs(&result).await?;
         Ok(result)
+    }
+
+    /// Returns a message, decrypted if the run is encrypted.
+    fn opened(&self, message: MadeMessage) -> Result<MadeMessage, Problem> {
+        match (self.fleet.keys.key(self.run), message) {
+            (None, message) => Ok(message),
+            (Some(key), MadeMessage::Encrypted(text)) => {
+                let opened = key.decrypt_text(TextKind::Result, &text);
+                let opened = opened.map_err(|error| Problem::Dropped(error.to_string()))?;
+                serde_json::from_slice(&opened).map_err(|error| Problem::Dropped(error.to_string()))
+            }
+            (Some(_), _) => Err(Problem::Dropped("it is not encrypted, and its run is".to_owned())),
+        }
     }
 
     async fn blob(&self, digest: Digest) -> Result<Vec<u8>, Problem> {

@@ -3,6 +3,7 @@
 //! A machine asks, and the driver answers. Nothing of it is a fact: a question may be lost or come twice, and both sides then
 //! ask again. What must not be lost is in the stream: the pointer to a task before, and the result of the attempt after.
 
+use crate::run_key::SealedKey;
 use bytes::Bytes;
 use glovebox_engine::run::ClaimedTask;
 use glovebox_jail::pulse::PulseCounts;
@@ -108,6 +109,9 @@ pub(crate) struct Order {
     pub(crate) task: ClaimedTask,
     /// Digest of the run's plan.
     pub(crate) plan: Digest,
+    /// The key of the run for the machine, if the run is encrypted.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) key: Option<SealedKey>,
 }
 
 /// The result of an attempt, as it is stored in the stream.
@@ -133,4 +137,6 @@ pub(crate) enum MadeMessage {
     Made(Box<Made>),
     /// A result that is too large for a message.
     Blob(Digest),
+    /// One of these, encrypted with the key of the run.
+    Encrypted(String),
 }

@@ -13,4 +13,5 @@ mod faults;
 mod log;
 mod proxy;
 mod s3;
+mod secrecy;
 mod trust;

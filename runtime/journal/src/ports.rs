@@ -41,6 +41,12 @@ pub enum PortError {
         /// The first record that is not signed with this user's key.
         seq: u64,
     },
+    /// The store is intact and encrypted, and this user does not have the key.
+    #[error("run `{run}` is encrypted, and this user does not have its key")]
+    NoKey {
+        /// The run.
+        run: RunId,
+    },
     /// The journal has another version and cannot be read.
     #[error(
         "the journal has version {found}, expected {expected}; the version of glovebox that began the run can read it"

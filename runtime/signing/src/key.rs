@@ -12,12 +12,17 @@ use rustls_pki_types::{PrivatePkcs8KeyDer, SubjectPublicKeyInfoDer};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use std::fmt;
 use std::str::FromStr;
+use zeroize::Zeroizing;
 
 /// The prefix of the 32 bytes of an Ed25519 key in a `SubjectPublicKeyInfo` (RFC 8410 §4).
 const SPKI_HEAD: [u8; 12] = [0x30, 0x2a, 0x30, 0x05, 0x06, 0x03, 0x2b, 0x65, 0x70, 0x03, 0x21, 0x00];
 /// The prefix of the 32 bytes of the seed in a PKCS#8 file, version 1 (RFC 8410 §7), which `openssl` reads too.
 const PKCS8_HEAD: [u8; 16] =
     [0x30, 0x2e, 0x02, 0x01, 0x00, 0x30, 0x05, 0x06, 0x03, 0x2b, 0x65, 0x70, 0x04, 0x22, 0x04, 0x20];
+/// The end of that prefix, in every version of the format: two octet strings, one in the other.
+const SEED_TAGS: [u8; 4] = [0x04, 0x22, 0x04, 0x20];
+/// Size of the seed of a key, in bytes.
+const SEED_BYTES: usize = 32;
 /// The prefix of a public key as text.
 const TEXT_HEAD: &str = "ed25519:";
 /// The prefix of the id of a key.
@@ -34,38 +39,53 @@ pub struct NoRandom;
 pub struct NoPublicKey;
 
 /// A key that signs.
-pub struct SigningKey(Ed25519KeyPair);
+pub struct SigningKey {
+    pair: Ed25519KeyPair,
+    seed: Zeroizing<[u8; SEED_BYTES]>,
+}
 
 impl SigningKey {
     /// Creates a key. Returns it with the text of its PEM file.
     pub fn generate() -> Result<(Self, String), NoRandom> {
-        let mut seed = [0; 32];
-        SystemRandom::new().fill(&mut seed).map_err(|_| NoRandom)?;
+        let mut seed = Zeroizing::new([0; SEED_BYTES]);
+        SystemRandom::new().fill(&mut *seed).map_err(|_| NoRandom)?;
         let key = Self::from_seed(&seed).ok_or(NoRandom)?;
-        Ok((key, pem("PRIVATE KEY", &[&PKCS8_HEAD[..], &seed].concat())))
+        Ok((key, pem("PRIVATE KEY", &[&PKCS8_HEAD[..], &seed[..]].concat())))
     }
 
     /// Creates the key that a seed determines. `None` if the cryptography library refuses it.
-    pub fn from_seed(seed: &[u8; 32]) -> Option<Self> {
-        Ed25519KeyPair::from_seed_unchecked(seed).ok().map(Self)
+    pub fn from_seed(seed: &[u8; SEED_BYTES]) -> Option<Self> {
+        let pair = Ed25519KeyPair::from_seed_unchecked(seed).ok()?;
+        Some(Self { pair, seed: Zeroizing::new(*seed) })
     }
 
     /// Reads a private key in PKCS#8 from the content of a PEM file.
     pub fn from_pem(bytes: &[u8]) -> Option<Self> {
         let der = PrivatePkcs8KeyDer::from_pem_slice(bytes).ok()?;
-        Ed25519KeyPair::from_pkcs8_maybe_unchecked(der.secret_pkcs8_der()).ok().map(Self)
+        let der = der.secret_pkcs8_der();
+        // This compares the public key in the file with the private one, if the file has both.
+        let pair = Ed25519KeyPair::from_pkcs8_maybe_unchecked(der).ok()?;
+        let (head, rest) = der.split_at_checked(PKCS8_HEAD.len())?;
+        let seed: &[u8; SEED_BYTES] = rest.first_chunk().filter(|_| head.ends_with(&SEED_TAGS))?;
+        let key = Self::from_seed(seed)?;
+        (key.pair.public_key().as_ref() == pair.public_key().as_ref()).then_some(key)
     }
 
     /// Signs bytes.
     pub fn sign(&self, bytes: &[u8]) -> Vec<u8> {
-        self.0.sign(bytes).as_ref().to_vec()
+        self.pair.sign(bytes).as_ref().to_vec()
     }
 
     /// Returns the public half of the key.
     pub fn public(&self) -> PublicKey {
         let mut bytes = [0; 32];
-        bytes.copy_from_slice(self.0.public_key().as_ref());
+        bytes.copy_from_slice(self.pair.public_key().as_ref());
         PublicKey(bytes)
+    }
+
+    /// Returns the seed of the key, which determines it.
+    pub(crate) fn seed(&self) -> &[u8; SEED_BYTES] {
+        &self.seed
     }
 }
 
@@ -93,6 +113,11 @@ impl PublicKey {
     /// Returns the id of the key.
     pub fn id(&self) -> KeyId {
         KeyId(sha256(&self.der()))
+    }
+
+    /// Returns the bytes of the key.
+    pub(crate) fn as_bytes(&self) -> &[u8; 32] {
+        &self.0
     }
 
     fn der(&self) -> Vec<u8> {

@@ -2,7 +2,7 @@
 //!
 //! [`key`] has Ed25519 keys and [`envelope`] the DSSE envelopes of everything that is signed. [`plugin`] is the signature of a
 //! plugin, and [`provenance`] says how it was built. [`trust`] decides whether a plugin has the signature that the operator requires. [`revocation`] reads the lists of
-//! components that were revoked.
+//! components that were revoked. [`sealed_box`] encrypts a few bytes for the holder of one key.
 //!
 //! All of it is a function of bytes: this crate opens no file and reads no clock.
 
@@ -16,4 +16,5 @@ pub mod key;
 pub mod plugin;
 pub mod provenance;
 pub mod revocation;
+pub mod sealed_box;
 pub mod trust;

@@ -17,6 +17,7 @@ use glovebox_record::path::{ScopePath, ScopePathProblem};
 use glovebox_record::scope::Entry;
 use rustix::fs::{FileType, Mode};
 use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
 use std::ffi::OsStr;
 use std::fmt;
 use std::io::{self, BufRead, BufReader, Read, Write};
@@ -121,7 +122,7 @@ pub struct Leaf {
 /// The opening of a commitment: salt, folders and leaves. It is as secret as the hold-outs.
 #[derive(Clone, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Opening {
+pub struct Opening {
     schema_version: u32,
     salt: String,
     folders: Vec<String>,
@@ -133,6 +134,73 @@ struct Opening {
 pub struct Seal {
     at: PathBuf,
     opening: Opening,
+}
+
+impl fmt::Debug for Opening {
+    /// As for [`Seal`].
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Opening").finish_non_exhaustive()
+    }
+}
+
+impl Opening {
+    /// Returns the lengths of the files by digest, if this opens the commitment with the root, and exceeds no limit.
+    ///
+    /// # Errors
+    /// [`SealError::Malformed`] for an opening of another version or of another commitment, [`SealError::Limit`] for too many files
+    /// or bytes.
+    pub fn lengths(&self, expected: &Digest) -> Result<BTreeMap<Digest, u64>, SealError> {
+        self.check_form()?;
+        if Digest::from(root(self)) != *expected {
+            return Err(SealError::Malformed("it does not open the commitment of the run".to_owned()));
+        }
+        if self.leaves.len() as u64 > FILES_MAX {
+            return Err(SealError::Limit { limit: "holdout_files", max: FILES_MAX });
+        }
+        let total = self.leaves.iter().fold(0_u64, |sum, leaf| sum.saturating_add(leaf.bytes));
+        if total > BYTES_MAX {
+            return Err(SealError::Limit { limit: "holdout_bytes", max: BYTES_MAX });
+        }
+        Ok(self.leaves.iter().map(|leaf| (leaf.digest, leaf.bytes)).collect())
+    }
+
+    fn check_form(&self) -> Result<(), SealError> {
+        if self.schema_version != SEAL_VERSION {
+            let found = self.schema_version;
+            return Err(SealError::Malformed(format!("found version {found}, expected {SEAL_VERSION}")));
+        }
+        match blake3::Hash::from_hex(&self.salt) {
+            Ok(_) => Ok(()),
+            Err(_) => Err(SealError::Malformed("expected a salt of 64 hexadecimal digits".to_owned())),
+        }
+    }
+}
+
+/// Creates a seal in the new folder `into` from its opening, which must have been checked with [`Opening::lengths`]. `open` opens
+/// the content with a digest.
+///
+/// # Errors
+/// [`SealError`]. A partial copy is not removed; a folder without `seal.json` is not a valid seal.
+pub fn restore(
+    into: &Path,
+    opening: Opening,
+    open: &dyn Fn(&Digest) -> io::Result<std::fs::File>,
+) -> Result<(), SealError> {
+    let made = Tree::create(into).map_err(|source| SealError::io(into, source))?;
+    let files = Tree::create(&into.join(FILES_DIR)).map_err(|source| SealError::io(into, source))?;
+    let texts = entries(&opening.folders)?;
+    let folders = outermost(&texts)?;
+    for Leaf { path, executable, digest, .. } in &opening.leaves {
+        // The opening comes from another machine.
+        let named = ScopePath::parse(path).ok().filter(|path| folders.iter().any(|folder| path.starts_with(folder)));
+        let Some(named) = named.filter(|named| named.as_str() == path) else {
+            return Err(SealError::Malformed("a file is outside of the hold-out folders".to_owned()));
+        };
+        let failed = |source| SealError::io(Path::new(path), source);
+        let mut content = open(digest).map_err(failed)?;
+        gather::put(&files, Path::new(named.as_str()), *executable, &mut content).map_err(failed)?;
+    }
+    keep(&made, &opening).map_err(|source| SealError::io(Path::new(SEAL_FILE), source))
 }
 
 impl fmt::Debug for Seal {
@@ -177,14 +245,13 @@ impl Seal {
         file.take(SEAL_BYTES_MAX).read_to_end(&mut text).map_err(failed)?;
         let opening: Opening = serde_json::from_slice(&text)
             .map_err(|error| SealError::Malformed(tree::shown(Path::new(&error.to_string()))))?;
-        if opening.schema_version != SEAL_VERSION {
-            let found = opening.schema_version;
-            return Err(SealError::Malformed(format!("found version {found}, expected {SEAL_VERSION}")));
-        }
-        if blake3::Hash::from_hex(&opening.salt).is_err() {
-            return Err(SealError::Malformed("expected a salt of 64 hexadecimal digits".to_owned()));
-        }
+        opening.check_form()?;
         Ok(Self { at: at.to_owned(), opening })
+    }
+
+    /// Returns the opening of the commitment.
+    pub fn opening(&self) -> &Opening {
+        &self.opening
     }
 
     /// Returns the root of the commitment.

@@ -1,5 +1,6 @@
 //! Sealed hold-outs: the copy, the commitment, its opening, and the leak check.
 
+use glovebox_record::Digest;
 use glovebox_record::scope::Entry;
 use glovebox_workspace::holdout::canary::{Canary, Leak, PublicSummary};
 use glovebox_workspace::holdout::verify::{Deviation, SealDifference};
@@ -94,6 +95,52 @@ fn the_root_is_salted_and_the_opening_gives_it_again() {
 }
 
 #[test]
+fn a_seal_is_made_again_from_its_opening_and_the_contents() {
+    let bench = Bench::new();
+    let seal = bench.seal();
+    let lengths = seal.opening().lengths(&seal.root()).unwrap();
+    assert_eq!(lengths.values().sum::<u64>(), seal.bytes());
+    let again = bench.dir.path().join("again");
+    let open = |digest: &Digest| {
+        let leaf = seal.leaves().iter().find(|leaf| leaf.digest == *digest).unwrap();
+        fs::File::open(seal.files().join(&leaf.path))
+    };
+    holdout::restore(&again, seal.opening().clone(), &open).unwrap();
+    let found = Seal::open(&again).unwrap();
+    assert_eq!((found.root(), found.leaves()), (seal.root(), seal.leaves()));
+    assert_eq!(found.verify(&seal.root(), &found.files()).unwrap(), []);
+    assert_eq!(mode(found.files().join("scripts/scenarios/answer.sh")), 0o755);
+    assert_eq!(mode(found.files().join("scripts")), 0o700);
+}
+
+#[test]
+fn an_opening_of_another_machine_is_not_trusted() {
+    let bench = Bench::new();
+    let seal = bench.seal();
+    assert!(matches!(seal.opening().lengths(&Digest::ZERO), Err(SealError::Malformed(_))));
+    let outside = bench.dir.path().join("outside");
+    for path in [
+        "../outside",
+        "/etc/outside",
+        "scripts/scenarios/../../../../outside",
+        "scripts/build.sh",
+        "scripts/scenarios//x",
+    ] {
+        let mut forged = serde_json::to_value(seal.opening()).unwrap();
+        forged["leaves"][0]["path"] = path.into();
+        let into = bench.dir.path().join("forged");
+        let refused = holdout::restore(&into, serde_json::from_value(forged).unwrap(), &|_| tempfile::tempfile());
+        assert!(matches!(refused, Err(SealError::Malformed(_))), "{path}");
+        assert!(!into.join("seal.json").exists() && !outside.exists(), "{path}");
+        fs::remove_dir_all(into).unwrap();
+    }
+    let mut large = serde_json::to_value(seal.opening()).unwrap();
+    large["leaves"][0]["bytes"] = u64::MAX.into();
+    let large: holdout::Opening = serde_json::from_value(large).unwrap();
+    assert!(matches!(large.lengths(&seal.root()), Err(SealError::Malformed(_))), "another root");
+}
+
+#[test]
 fn every_part_of_a_leaf_is_committed_to() {
     let bench = Bench::new();
     let root = bench.seal().root();
@@ -161,7 +208,7 @@ fn verifying_names_each_difference() {
     assert_eq!(seal.verify(&seal.root(), &bench.project()).unwrap().len(), 3, "a folder that became a link");
     fs::write(seal.files().join("scripts/scenarios/answer.sh"), "exit 0\n").unwrap();
     assert_eq!(seal.verify(&seal.root(), &seal.files()).unwrap(), [at("answer.sh", SealDifference::Content)]);
-    assert_eq!(seal.verify(&glovebox_record::Digest::ZERO, &seal.files()).unwrap().len(), 2);
+    assert_eq!(seal.verify(&Digest::ZERO, &seal.files()).unwrap().len(), 2);
 }
 
 #[test]

@@ -58,7 +58,7 @@ async fn serve(arguments: &WorkArguments) -> CommandResult {
     let drives = !arguments.no_drive && admission.has_any(&[Role::Drive]);
     let id = MachineId::from(admission.name.as_str());
     let (dir, _lock) = open_dir(arguments, &id)?;
-    let ConnectedFleet { fleet, blobs, store } = &connected;
+    let ConnectedFleet { fleet, blobs, store, .. } = &connected;
     let log = Arc::new(fleet.log(blobs.clone()));
     let is_draining = Arc::new(AtomicBool::new(false));
     let stop = |error| crate::fleet_connection::stop(&error);
@@ -67,11 +67,11 @@ async fn serve(arguments: &WorkArguments) -> CommandResult {
     let facts = capability::facts(labels.clone(), best.map(|best| tier.map_or(best, |tier| tier.min(best))));
     let private = store.folder().map(Path::to_owned).into_iter().collect();
     let settings = MachineSettings { labels, tier, allowed: Allowed::parse(&arguments.allow)?, private };
-    let prepared = Rc::new(Prepared::new(dir, Arc::clone(&log), blobs.clone(), id.clone(), settings));
+    let prepared = Rc::new(Prepared::new(dir, Arc::clone(&log), id.clone(), settings));
     let mut tasks = JoinSet::new();
     if executes {
         let draining = Arc::clone(&is_draining);
-        let machine = Machine::new(fleet, Arc::clone(&log), blobs.clone(), id.clone(), facts, draining).await;
+        let machine = Machine::new(fleet, Arc::clone(&log), id.clone(), facts, draining).await;
         let machine = machine.map_err(stop)?;
         let machine = Rc::new(machine);
         for _ in 0..seats(arguments) {
@@ -81,7 +81,7 @@ async fn serve(arguments: &WorkArguments) -> CommandResult {
     }
     if drives {
         let queue = DriveQueue::open(fleet).await.map_err(stop)?;
-        let drivers = Drivers { fleet: fleet.clone(), log, blobs: blobs.clone(), queue };
+        let drivers = Drivers { fleet: fleet.clone(), log, queue };
         tasks.spawn_local(drive_all(Rc::new(drivers), Rc::clone(&prepared), Arc::clone(&is_draining)));
     }
     let does = match (drives, executes) {

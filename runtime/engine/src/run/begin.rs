@@ -138,6 +138,9 @@ impl<S: Stores> Session<S> {
         started.workspace.caches_from = caches(&dir, &base);
         if let Some(settings) = shared {
             started.settings = Some(Box::new(store_settings(&settings, &*blobs)?));
+            if let Some(holdouts) = &mut started.workspace.holdouts {
+                holdouts.packs_digest = Some(packs::store_holdouts(&holdouts::sealed(&dir)?, &*blobs)?);
+            }
             started.workspace.packs_digest = Some(packs::store(&dir.workspace(), &base, &*blobs)?);
         }
         started.workspace.git = git;

@@ -9,12 +9,13 @@
 //! machine does not see them.
 
 use super::budget::{budget, has_spending_bounds};
-use super::packs::Contents;
+use super::packs::{self, Contents};
 use super::workspace::{WorkspaceFollower, keep_replaced};
-use super::{RunDir, WORKSPACE_DIR, bench};
+use super::{HOLDOUTS_DIR, Holdouts, RunDir, WORKSPACE_DIR, bench};
 use crate::assignment::{Assignment, AttemptResult};
 use crate::attempt::{AttemptError, Workbench, sweep};
 use crate::driver::{Follow, RunError};
+use crate::holdouts;
 use crate::run_dir::BRANCHES_DIR;
 use glovebox_host::budget::{Budget, Till};
 use glovebox_host::call::AttemptProgress;
@@ -33,8 +34,8 @@ use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::io::{self, ErrorKind, Read};
 use std::path::PathBuf;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, OnceLock};
 use tokio::sync::Mutex;
 use tokio::sync::mpsc::Sender;
 
@@ -44,6 +45,8 @@ pub(super) const PLUGINS: &str = "plugins.";
 pub(super) const POLICIES: &str = "policies.";
 /// The folder of the contents of files in the directory of the run.
 const CONTENTS_DIR: &str = "contents";
+/// The folder of the contents of hold-outs in the directory of the run, while they are unpacked.
+const HOLDOUT_CONTENTS_DIR: &str = "holdout-contents";
 /// The folder of the settings in the directory of the run.
 const SETTINGS_DIR: &str = "settings";
 /// Maximum number of settings, components and signatures of a run.
@@ -151,10 +154,17 @@ impl<L: RunLog + 'static, B: BlobStore + 'static> UnboundRun<L, B> {
         blocking(move || {
             let folder = |name| dir.path.join(name);
             // Nothing of it is in the journal, so nothing is known about it after the end of an earlier process.
-            for left in [BRANCHES_DIR, cache::FOLDER, SETTINGS_DIR] {
+            for left in [BRANCHES_DIR, cache::FOLDER, SETTINGS_DIR, HOLDOUTS_DIR, HOLDOUT_CONTENTS_DIR] {
                 tree::remove_all(&folder(left)).map_err(disk)?;
             }
             sweep(&dir);
+            if let Some(sealed) = &started.workspace.holdouts {
+                let contents = folder(HOLDOUT_CONTENTS_DIR);
+                dir.dir.create_dir_all(HOLDOUT_CONTENTS_DIR).map_err(disk)?;
+                let fetched = packs::fetch_holdouts(sealed, &*blobs, &contents, &folder(HOLDOUTS_DIR));
+                tree::remove_all(&contents).map_err(disk)?;
+                fetched?;
+            }
             dir.dir.create_dir_all(CONTENTS_DIR).map_err(disk)?;
             let contents = Contents::new(folder(CONTENTS_DIR));
             contents.fetch(&base, &packs, &*blobs)?;
@@ -259,6 +269,7 @@ impl<L: RunLog + 'static, B: BlobStore + 'static> UnboundRun<L, B> {
             executor,
             progress,
             position: Mutex::new(position),
+            holdouts: OnceLock::new(),
         })
     }
 }
@@ -274,6 +285,8 @@ pub struct MachineRun<L, B> {
     executor: Executor,
     progress: Sender<AttemptProgress>,
     position: Mutex<Position>,
+    /// The hold-outs, which are opened for the first attempt.
+    holdouts: OnceLock<Option<Arc<Holdouts>>>,
 }
 
 /// How far this machine has followed the journal.
@@ -284,6 +297,11 @@ struct Position {
 }
 
 impl<L: RunLog, B: BlobStore + 'static> MachineRun<L, B> {
+    /// Returns the id of the run.
+    pub fn id(&self) -> &RunId {
+        &self.run
+    }
+
     /// Returns what executes the stages of the run here.
     pub fn executor(&self) -> &Executor {
         &self.executor
@@ -333,13 +351,20 @@ impl<L: RunLog, B: BlobStore + 'static> MachineRun<L, B> {
             pulse: control.pulse.clone(),
         };
         let bench = bench(&self.executor, &self.dir, &self.blobs, state, self.progress.clone())?;
+        let holdouts = match self.holdouts.get() {
+            Some(opened) => opened.clone(),
+            None => {
+                let opened = holdouts::open(&self.dir, state, &*self.blobs)?.map(Arc::new);
+                self.holdouts.get_or_init(|| opened).clone()
+            }
+        };
         let plan = &self.executor.plan;
         let budget = match &control.till {
             Some(till) if has_spending_bounds(plan, state) => Budget::elsewhere(plan.models.price, Arc::clone(till)),
             _ => budget(plan, state),
         };
         let budget = Arc::new(budget);
-        Ok((assignment, Workbench { budget, ..bench }))
+        Ok((assignment, Workbench { budget, holdouts, ..bench }))
     }
 
     /// Reads the journal at least up to a record, and applies its changes to the workspace.

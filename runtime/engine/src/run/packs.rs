@@ -1,4 +1,4 @@
-//! The contents of a run's initial files, in packs, for machines that do not have the project.
+//! The contents of a run's initial files and hold-outs, in packs, for machines that do not have the project.
 //!
 //! A pack is a blob with the contents of several files, one after the other, so that a small file costs no request of its own.
 //! The list of packs names the files of each pack by digest, in order. Their lengths are in the list of the initial files. A
@@ -6,9 +6,12 @@
 
 use super::restore::BASE_BYTES_MAX;
 use crate::driver::RunError;
+use crate::holdouts::HoldoutError;
+use glovebox_journal::event::HoldoutsSealed;
 use glovebox_journal::ports::{BlobStore, PortError};
 use glovebox_record::Digest;
 use glovebox_workspace::apply::open_before;
+use glovebox_workspace::holdout::{self, Opening, Seal, SealError};
 use glovebox_workspace::project::Base;
 use glovebox_workspace::regular_file::{self, Links};
 use serde::{Deserialize, Serialize};
@@ -28,6 +31,9 @@ const PACK_BYTES_MAX: u64 = 8 << 20;
 struct PackList {
     version: u32,
     packs: Vec<Pack>,
+    /// The opening of the commitment, if these are hold-outs.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    opening: Option<Opening>,
 }
 
 /// A blob with the contents of files.
@@ -42,33 +48,84 @@ struct Pack {
 /// Stores the contents of the initial files, and returns the digest of the list of packs. `workspace` has exactly the files of
 /// `base`. Blocks.
 pub(super) fn store(workspace: &Path, base: &Base, blobs: &impl BlobStore) -> Result<Digest, RunError> {
+    let files = base.files.iter().map(|(path, fact)| (path.as_str(), fact.digest, fact.bytes));
+    let packs = pack(workspace, files, blobs)?;
+    put(&PackList { version: VERSION, packs, opening: None }, blobs)
+}
+
+/// As [`store`], for the hold-outs of a run.
+pub(super) fn store_holdouts(seal: &Seal, blobs: &impl BlobStore) -> Result<Digest, RunError> {
+    let files = seal.leaves().iter().map(|leaf| (leaf.path.as_str(), leaf.digest, leaf.bytes));
+    let packs = pack(&seal.files(), files, blobs)?;
+    put(&PackList { version: VERSION, packs, opening: Some(seal.opening().clone()) }, blobs)
+}
+
+/// Stores the files of a folder, each with its digest and its length, in packs.
+fn pack<'a>(
+    folder: &Path,
+    all: impl Iterator<Item = (&'a str, Digest, u64)>,
+    blobs: &impl BlobStore,
+) -> Result<Vec<Pack>, RunError> {
     let (mut packs, mut known) = (Vec::new(), BTreeSet::new());
     let (mut bytes, mut files) = (Vec::new(), Vec::new());
-    for (path, fact) in &base.files {
-        if !known.insert(fact.digest) {
+    for (path, expected, length) in all {
+        if !known.insert(expected) {
             continue;
         }
-        let mut file = open_before(workspace, path).map_err(|error| RunError::Workspace(Box::new(error)))?;
-        if fact.bytes > PACK_BYTES_MAX {
+        let mut file = open_before(folder, path).map_err(|error| RunError::Workspace(Box::new(error)))?;
+        if length > PACK_BYTES_MAX {
             let digest = blobs.put(&mut file)?;
-            expect(digest, fact.digest, path)?;
-            packs.push(Pack { digest, files: vec![fact.digest] });
+            expect(digest, expected, path)?;
+            packs.push(Pack { digest, files: vec![expected] });
             continue;
         }
-        if bytes.len() as u64 + fact.bytes > PACK_BYTES_MAX {
+        if bytes.len() as u64 + length > PACK_BYTES_MAX {
             packs.push(Pack { digest: blobs.put_bytes(&bytes)?, files: std::mem::take(&mut files) });
             bytes.clear();
         }
         let start = bytes.len();
-        file.take(fact.bytes + 1).read_to_end(&mut bytes).map_err(|error| RunError::Workspace(Box::new(error)))?;
-        expect(Digest::hash(&bytes[start..]), fact.digest, path)?;
-        files.push(fact.digest);
+        file.take(length + 1).read_to_end(&mut bytes).map_err(|error| RunError::Workspace(Box::new(error)))?;
+        expect(Digest::hash(&bytes[start..]), expected, path)?;
+        files.push(expected);
     }
     if !files.is_empty() {
         packs.push(Pack { digest: blobs.put_bytes(&bytes)?, files });
     }
-    let list = serde_json::to_vec(&PackList { version: VERSION, packs });
-    Ok(blobs.put_bytes(&list.map_err(|error| RunError::Project(Box::new(error)))?)?)
+    Ok(packs)
+}
+
+fn put(list: &PackList, blobs: &impl BlobStore) -> Result<Digest, RunError> {
+    let list = serde_json::to_vec(list).map_err(|error| RunError::Project(Box::new(error)))?;
+    Ok(blobs.put_bytes(&list)?)
+}
+
+fn read(list: &Digest, blobs: &impl BlobStore) -> Result<PackList, RunError> {
+    let read = blobs.read_all(list, BASE_BYTES_MAX)?;
+    let found: PackList = serde_json::from_slice(&read).map_err(|error| corrupt(list, &error.to_string()))?;
+    match found.version {
+        VERSION => Ok(found),
+        version => Err(corrupt(list, &format!("version {version}, expected {VERSION}")).into()),
+    }
+}
+
+/// Creates the run's copy of its hold-outs in the empty folder `into`. `contents` is an empty folder. Blocks.
+///
+/// # Errors
+/// The hold-outs are not those to which the run is committed, a blob is missing or rotten, or the disk fails.
+pub(super) fn fetch_holdouts(
+    sealed: &HoldoutsSealed,
+    blobs: &impl BlobStore,
+    contents: &Path,
+    into: &Path,
+) -> Result<(), RunError> {
+    let failed = |error: SealError| RunError::Holdouts(Box::new(HoldoutError::from(error)));
+    let Some(list) = &sealed.packs_digest else { return Err(RunError::NotStarted) };
+    let PackList { packs, opening, .. } = read(list, blobs)?;
+    let opening = opening.ok_or_else(|| corrupt(list, "it is not a list of hold-outs"))?;
+    let lengths = opening.lengths(&sealed.root).map_err(failed)?;
+    let contents = Contents::new(contents.to_owned());
+    contents.unpack_all(list, packs, &lengths, blobs)?;
+    holdout::restore(into, opening, &|digest| contents.open(digest)).map_err(failed)
 }
 
 fn expect(found: Digest, expected: Digest, path: &str) -> Result<(), RunError> {
@@ -100,13 +157,18 @@ impl Contents {
 
     /// Copies the contents of the initial files to this machine, from packs that have at least one that is missing here. Blocks.
     pub(super) fn fetch(&self, base: &Base, list: &Digest, blobs: &impl BlobStore) -> Result<(), RunError> {
-        let lengths: BTreeMap<Digest, u64> = base.files.values().map(|fact| (fact.digest, fact.bytes)).collect();
-        let read = blobs.read_all(list, BASE_BYTES_MAX)?;
-        let PackList { version, packs } =
-            serde_json::from_slice(&read).map_err(|error| corrupt(list, &error.to_string()))?;
-        if version != VERSION {
-            return Err(corrupt(list, &format!("version {version}, expected {VERSION}")).into());
-        }
+        let lengths = base.files.values().map(|fact| (fact.digest, fact.bytes)).collect();
+        self.unpack_all(list, read(list, blobs)?.packs, &lengths, blobs)
+    }
+
+    /// Unpacks the files of packs, which must be files with these digests and lengths.
+    fn unpack_all(
+        &self,
+        list: &Digest,
+        packs: Vec<Pack>,
+        lengths: &BTreeMap<Digest, u64>,
+        blobs: &impl BlobStore,
+    ) -> Result<(), RunError> {
         for Pack { digest, files } in packs {
             if files.iter().all(|file| self.has(file)) {
                 continue;
@@ -162,6 +224,40 @@ mod tests {
     use glovebox_workspace::project::{Include, copy};
 
     #[test]
+    fn hold_outs_are_unpacked_if_the_run_is_committed_to_them() {
+        let folder = tempfile::tempdir().unwrap();
+        let at = |name: &str| folder.path().join(name);
+        std::fs::create_dir_all(at("project/checks")).unwrap();
+        std::fs::write(at("project/checks/a"), "same").unwrap();
+        std::fs::write(at("project/checks/b"), "same").unwrap();
+        let seal =
+            holdout::seal(&at("project"), &holdout::entries(&["checks/".to_owned()]).unwrap(), &at("sealed")).unwrap();
+        let blobs = MemoryBlobs::default();
+        let sealed = |packs, root| HoldoutsSealed {
+            folders: seal.folders().to_vec(),
+            root,
+            files: 2,
+            bytes: 8,
+            reach: Vec::new(),
+            packs_digest: Some(packs),
+            opt_outs: Vec::new(),
+        };
+        let packs = store_holdouts(&seal, &blobs).unwrap();
+        std::fs::create_dir(at("contents")).unwrap();
+        let fetch = |sealed, into| fetch_holdouts(&sealed, &blobs, &at("contents"), &at(into));
+        fetch(sealed(packs, seal.root()), "again").unwrap();
+        let again = Seal::open(&at("again")).unwrap();
+        assert_eq!(again.verify(&seal.root(), &again.files()).unwrap(), []);
+        let error = fetch(sealed(packs, Digest::hash(b"another run")), "other").unwrap_err().to_string();
+        assert!(error.contains("does not open the commitment of the run"), "{error}");
+        // The list of the initial files is not one of hold-outs.
+        let base = copy(&at("project"), &at("workspace"), &Include::default()).unwrap();
+        let list = store(&at("workspace"), &base, &blobs).unwrap();
+        let error = fetch(sealed(list, seal.root()), "base").unwrap_err().to_string();
+        assert!(error.contains("it is not a list of hold-outs"), "{error}");
+    }
+
+    #[test]
     fn files_of_all_sizes_are_packed_and_unpacked_and_a_wrong_pack_is_refused() {
         let folder = tempfile::tempdir().unwrap();
         let (project, workspace) = (folder.path().join("project"), folder.path().join("workspace"));
@@ -191,6 +287,7 @@ mod tests {
         let wrong = PackList {
             version: VERSION,
             packs: vec![Pack { digest: blobs.put_bytes(b"emas").unwrap(), files: vec![base.files["a"].digest] }],
+            opening: None,
         };
         let wrong = blobs.put_bytes(&serde_json::to_vec(&wrong).unwrap()).unwrap();
         let empty = Contents::new(folder.path().join("empty"));
@@ -199,7 +296,7 @@ mod tests {
         assert!(error.contains("has another content"), "{error}");
         // A file that the run does not have would fill the disk.
         let packs = vec![Pack { digest: blobs.put_bytes(b"x").unwrap(), files: vec![Digest::hash(b"x")] }];
-        let list = serde_json::to_vec(&PackList { version: VERSION, packs }).unwrap();
+        let list = serde_json::to_vec(&PackList { version: VERSION, packs, opening: None }).unwrap();
         let error = empty.fetch(&base, &blobs.put_bytes(&list).unwrap(), &blobs).unwrap_err().to_string();
         assert!(error.contains("a file that the run does not have"), "{error}");
         std::fs::write(workspace.join("a"), "changed").unwrap();

@@ -4,10 +4,10 @@
 //! name is copied, and the workspace has the files with which the run ended.
 
 use super::fork::{copy_blob, named};
-use super::packs::Contents;
+use super::packs::{Contents, fetch_holdouts};
 use super::restore::BASE_BYTES_MAX;
 use super::session::JournalFold;
-use super::{RunDir, WORKSPACE_DIR};
+use super::{HOLDOUTS_DIR, RunDir, WORKSPACE_DIR};
 use crate::driver::{Follow, RunError};
 use crate::project::Projector;
 use crate::stores::{self, OpenStores};
@@ -53,11 +53,14 @@ pub async fn pull<B: BlobStore>(
     if started.run_id != *run {
         return Err(RunError::Workspace("its first record is that of another run".into()));
     }
+    let holdouts = started.workspace.holdouts.as_ref().and_then(|sealed| sealed.packs_digest);
     // Events that were appended together are appended together again.
     for batch in records.chunk_by(|one, other| one.at == other.at) {
         let events: Vec<Event> = batch.iter().map(|record| record.event.clone()).collect();
         for value in events.iter().filter_map(|event| serde_json::to_value(event).ok()) {
-            named(&value).iter().try_for_each(|digest| copy_blob(from, &*blobs, digest))?;
+            // The hold-outs have a folder of their own, which fewer readers may see.
+            let named = named(&value).into_iter().filter(|digest| holdouts != Some(*digest));
+            named.into_iter().try_for_each(|digest| copy_blob(from, &*blobs, &digest))?;
         }
         let at = batch.first().map_or(jiff::Timestamp::UNIX_EPOCH, |record| record.at);
         let stored = journal.append(run, &[], at, &events).await?;
@@ -68,6 +71,10 @@ pub async fn pull<B: BlobStore>(
     }
     let replay: Replay = rewind::after(rewind::before(records, u64::MAX));
     if has_files {
+        if let Some(sealed) = &started.workspace.holdouts {
+            let contents = tempfile::tempdir_in(&dir.path).map_err(|error| RunError::Workspace(Box::new(error)))?;
+            fetch_holdouts(sealed, from, contents.path(), &dir.path.join(HOLDOUTS_DIR))?;
+        }
         make_workspace(dir, started.workspace.packs_digest.as_ref(), &base, from, &*blobs, &replay)?;
     }
     journal.append(run, &[], jiff::Timestamp::now(), &[]).await?;

@@ -18,6 +18,9 @@ pub struct HoldoutsSealed {
     /// Nodes that can read the hold-outs.
     #[serde(default)]
     pub reach: Vec<String>,
+    /// The blob with the list of the hold-outs, for a run whose stores several machines share; absent for a run of one machine.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub packs_digest: Option<Digest>,
     /// Protections of the hold-outs that the pipeline opted out of, as text for people.
     #[serde(default)]
     pub opt_outs: Vec<String>,

@@ -86,8 +86,7 @@ pub(super) fn copy(source: &Tree, folders: &[ScopePath], target: &Tree) -> Resul
                 return Err(SealError::Limit { limit: "holdout_files", max: FILES_MAX });
             }
             HoldoutEntry::File { mut file, executable } => {
-                let (parent, name) = target.parent(at).map_err(failed)?;
-                let into = tree::create_file(parent, name, tree::file_mode(executable)).map_err(failed)?;
+                let into = create(target, at, executable).map_err(failed)?;
                 let (digest, bytes) = copy_hashed(&mut file, &into, BYTES_MAX - total).map_err(failed)?;
                 if bytes > BYTES_MAX - total {
                     return Err(SealError::Limit { limit: "holdout_bytes", max: BYTES_MAX });
@@ -99,6 +98,17 @@ pub(super) fn copy(source: &Tree, folders: &[ScopePath], target: &Tree) -> Resul
         Ok(())
     })?;
     Ok(leaves.into_values().collect())
+}
+
+/// Creates a file with this content, and the directories above it.
+pub(super) fn put(target: &Tree, path: &Path, executable: bool, content: &mut File) -> io::Result<()> {
+    make_directories(target, path.parent().unwrap_or(Path::new("")))?;
+    io::copy(content, &mut create(target, path, executable)?).map(drop)
+}
+
+fn create(target: &Tree, path: &Path, executable: bool) -> io::Result<File> {
+    let (parent, name) = target.parent(path)?;
+    tree::create_file(parent, name, tree::file_mode(executable))
 }
 
 /// Creates a directory and its parents, accessible only to this user.

@@ -24,6 +24,7 @@ use glovebox_plan::prepare::script;
 use glovebox_plan::prepare::trust::Wanted;
 use glovebox_record::Tier;
 use glovebox_record::placement::Label;
+use glovebox_workspace::holdout;
 use std::collections::{BTreeSet, HashMap};
 use std::fs::DirBuilder;
 use std::os::unix::fs::DirBuilderExt;
@@ -77,7 +78,6 @@ pub struct MachineSettings {
 pub struct Prepared {
     dir: PathBuf,
     log: Arc<NatsLog>,
-    blobs: ObjectBlobs,
     id: MachineId,
     settings: MachineSettings,
     host: ComponentHost,
@@ -93,8 +93,8 @@ struct KeptRun {
 
 impl Prepared {
     /// Prepares runs below an empty folder.
-    pub fn new(dir: PathBuf, log: Arc<NatsLog>, blobs: ObjectBlobs, id: MachineId, settings: MachineSettings) -> Self {
-        Self { dir, log, blobs, id, settings, host: prepare::component_host(), runs: Mutex::default() }
+    pub fn new(dir: PathBuf, log: Arc<NatsLog>, id: MachineId, settings: MachineSettings) -> Self {
+        Self { dir, log, id, settings, host: prepare::component_host(), runs: Mutex::default() }
     }
 
     /// Returns a run to drive it. Its plan is the one that the journal names.
@@ -126,7 +126,7 @@ impl Prepared {
         }
         let prepared = self.prepare(run).await;
         // The files of a run that cannot be prepared are removed. Otherwise many such runs would fill the disk.
-        let (here, refusal) = prepared.inspect_err(|_| self.remove(run))?;
+        let (here, refusal) = prepared.inspect_err(|_| self.remove_files(run))?;
         let here = Arc::new(here);
         let kept = KeptRun { here: Arc::clone(&here), refusal: refusal.clone(), used: Instant::now() };
         runs.insert(run.clone(), kept);
@@ -135,7 +135,8 @@ impl Prepared {
 
     async fn prepare(&self, run: &RunId) -> Result<(RunHere, Option<String>), NotPrepared> {
         let dir = self.run_dir(run).map_err(NotPrepared::Impossible)?;
-        let (log, blobs) = (Arc::clone(&self.log), Arc::new(self.blobs.clone()));
+        let blobs = self.log.blobs_of(run).await.map_err(|error| not_prepared(&RunError::from(error).into()))?;
+        let (log, blobs) = (Arc::clone(&self.log), Arc::new(blobs));
         let unbound = UnboundRun::open(dir, log, blobs, run).await.map_err(|error| not_prepared(&error))?;
         let (executor, refusal) = self.bind(&unbound).map_err(|stop| NotPrepared::Impossible(one_line(stop)))?;
         let (progress, _unseen) = mpsc::channel(PROGRESS_MAX);
@@ -154,11 +155,13 @@ impl Prepared {
         let source = recorded::read_with(started.run_id.as_str(), started, text)?;
         let script = started.model.script_digest.as_ref().map(text).transpose()?;
         let script = script.map(|text| script::parse_script(text, "of the run")).transpose()?;
+        let folders = started.workspace.holdouts.as_ref().map_or(&[][..], |sealed| &sealed.folders);
+        let sealed = holdout::entries(folders).map_err(|error| mismatch(&error))?;
         let simulate = started.model.provider == Provider::Simulated.as_str();
         let request = Request {
             script: script.as_ref(),
             purpose: Purpose::Run,
-            sealed: Vec::new(),
+            sealed,
             parallel_max: None,
             simulate,
             tier: self.settings.tier,
@@ -185,7 +188,7 @@ impl Prepared {
     }
 
     /// Removes the files of a run from this machine.
-    fn remove(&self, run: &RunId) {
+    fn remove_files(&self, run: &RunId) {
         let removed = self.run_dir(run).map(|RunDir { path, .. }| glovebox_workspace::tree::remove_all(&path));
         if let Ok(Err(error)) = removed {
             tracing::warn!(%run, %error, "the files of a run were not removed");
@@ -199,7 +202,7 @@ impl Prepared {
         let idle: Vec<RunId> = runs.iter().filter(|(_, kept)| is_idle(kept)).map(|(run, _)| run.clone()).collect();
         for run in idle {
             runs.remove(&run);
-            self.remove(&run);
+            self.remove_files(&run);
         }
     }
 }
@@ -231,11 +234,26 @@ fn one_line(stop: Stop) -> String {
 fn not_prepared(error: &MachineError) -> NotPrepared {
     match error {
         MachineError::Run(RunError::Port(PortError::Unavailable(_))) => NotPrepared::Unavailable(causes(error)),
+        // The reason is for everybody, and the cause may name hold-outs.
+        MachineError::Run(RunError::Holdouts(_)) => {
+            tracing::error!(error = causes(error), "the hold-outs of a run cannot be used here");
+            NotPrepared::Impossible(
+                "the hold-outs of the run cannot be used here; the machine's log says why".to_owned(),
+            )
+        }
         error => NotPrepared::Impossible(causes(error)),
     }
 }
 
 impl Prepare for Prepared {
+    async fn remove(&self, run: &RunId) {
+        let mut runs = self.runs.lock().await;
+        if runs.get(run).is_some_and(|kept| Arc::strong_count(&kept.here) == 1) {
+            runs.remove(run);
+            self.remove_files(run);
+        }
+    }
+
     async fn run(&self, run: &RunId, plan: &Digest) -> Result<Arc<RunHere>, NotPrepared> {
         let (here, refusal) = self.get(run).await?;
         if let Some(refusal) = refusal {

@@ -4,7 +4,6 @@ use super::start::unread;
 use crate::arguments::PullRunArguments;
 use crate::drive;
 use crate::exit::{CommandResult, Exit, Stop};
-use crate::fleet_connection::ConnectedFleet;
 use crate::prepare;
 use crate::runs::{self, RunFolder, RunId, recorded};
 use crate::terminal::progress::ProgressFormat;
@@ -36,9 +35,9 @@ pub fn pull(arguments: &PullRunArguments) -> CommandResult {
             let message = format!("run `{}` has not ended", visible::line(id.as_str()));
             return Err(Stop::new(Exit::Transient, message).with_help("try again when it has ended"));
         }
-        let pipeline = pipeline(&connected, &records)?;
+        let pipeline = pipeline(&log, &records).await?;
         let run = runs::create(&arguments.runs.runs_dir, id.clone())?;
-        into(&run, &connected, &records, pipeline, true).await.inspect_err(|_| runs::discard(&run))?;
+        into(&run, &log, &records, pipeline, true).await.inspect_err(|_| runs::discard(&run))?;
         Ok::<_, Stop>(run)
     };
     let run = drive::block_on(pulled)??;
@@ -79,11 +78,12 @@ pub async fn read(log: &NatsLog, run: &event::RunId) -> Result<Vec<Record>, Stop
 }
 
 /// Returns the pipeline that a run executes.
-pub fn pipeline(connected: &ConnectedFleet, records: &[Record]) -> Result<Arc<Pipeline>, Stop> {
+pub async fn pipeline(log: &NatsLog, records: &[Record]) -> Result<Arc<Pipeline>, Stop> {
     let started = records.first().and_then(|first| first.event.run_started());
     let started = started.ok_or_else(|| Stop::new(Exit::Mismatch, "the run has no first record"))?;
+    let blobs = log.blobs_of(&started.run_id).await.map_err(|error| unread(&error))?;
     let text = |digest: &_| {
-        let bytes = connected.blobs.read_all(digest, SOURCE_BYTES_MAX).map_err(|error| unread(&error))?;
+        let bytes = blobs.read_all(digest, SOURCE_BYTES_MAX).map_err(|error| unread(&error))?;
         String::from_utf8(bytes).map_err(|error| Stop::new(Exit::Mismatch, format!("blob {digest}: {error}")))
     };
     Ok(recorded::read_with(started.run_id.as_str(), started, text)?.pipeline)
@@ -92,13 +92,15 @@ pub fn pipeline(connected: &ConnectedFleet, records: &[Record]) -> Result<Arc<Pi
 /// Copies a run into the folder of a new run. Without `has_files`, the copy has no workspace, and is only read.
 pub async fn into(
     run: &RunFolder,
-    connected: &ConnectedFleet,
+    log: &NatsLog,
     records: &[Record],
     pipeline: Arc<Pipeline>,
     has_files: bool,
 ) -> Result<Pulled, Stop> {
     let dir = drive::open_dir(run, user_key::to_sign()?)?;
-    let pulled = run::pull(&dir, &run.id.as_str().into(), records, &connected.blobs, pipeline, has_files).await;
+    let id = run.id.as_str().into();
+    let blobs = log.blobs_of(&id).await.map_err(|error| unread(&error))?;
+    let pulled = run::pull(&dir, &id, records, &blobs, pipeline, has_files).await;
     pulled.map_err(|error| drive::stop(run, &error))
 }
 

@@ -71,11 +71,11 @@ fn id(run: &RunSelector) -> Result<RunId, Stop> {
 async fn copy_of(connected: &ConnectedFleet, id: &RunId, runs: &mut RunsArguments) -> Result<RunCopy, Stop> {
     let log = connected.fleet.log(connected.blobs.clone());
     let records = pull::existing(&log, id).await?;
-    let pipeline = pull::pipeline(connected, &records)?;
+    let pipeline = pull::pipeline(&log, &records).await?;
     let folder = tempfile::tempdir().map_err(|error| Stop::io("create a folder for a copy of the run", &error))?;
     runs.runs_dir = folder.path().join("runs");
     let run = runs::create(&runs.runs_dir, id.clone())?;
-    let held = pull::into(&run, connected, &records, pipeline, false).await?;
+    let held = pull::into(&run, &log, &records, pipeline, false).await?;
     Ok(RunCopy { _held: held, _folder: folder })
 }
 
@@ -200,7 +200,7 @@ pub fn resume(arguments: &ResumeArguments) -> CommandResult {
         let connected = connect(&arguments.fleet).await?;
         let log = Arc::new(connected.fleet.log(connected.blobs.clone()));
         let before = pull::existing(&log, &run_id).await?;
-        let pipeline = pull::pipeline(&connected, &before)?;
+        let pipeline = pull::pipeline(&log, &before).await?;
         let recorded = event::RunId::from(run_id.as_str());
         let last = before.last().map_or(0, |last| last.seq);
         let asked = connected.fleet.resume(&recorded, last).await;
@@ -211,7 +211,7 @@ pub fn resume(arguments: &ResumeArguments) -> CommandResult {
         let records = followed.follow(reporter, before).await?;
         let runs_dir = &arguments.runs.runs_dir;
         let run = runs::create(runs_dir, run_id)?;
-        pull::into(&run, &connected, &records, pipeline, true).await.inspect_err(|_| runs::discard(&run))?;
+        pull::into(&run, &log, &records, pipeline, true).await.inspect_err(|_| runs::discard(&run))?;
         pull::conclude(&run, &records, format, runs_dir)
     })?
 }

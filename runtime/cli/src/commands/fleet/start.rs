@@ -53,10 +53,6 @@ pub fn run(
     refuse(arguments)?;
     let project = Project { is_portable: true, ..project };
     let chosen = local::choose(arguments, source, &project)?;
-    if !chosen.sealed.is_empty() {
-        let message = "the project has hold-outs, which are not encrypted in the store of a fleet yet";
-        return Err(Stop::new(Exit::Policy, message).with_help("run it on this machine: leave out `--nats`"));
-    }
     let bound = local::bind(host, arguments, source, &project, &chosen)?;
     say_what_stays(&project);
     let confirm = prepare::confirmation(&project, !arguments.people.no_input);
@@ -134,7 +130,7 @@ impl Start<'_> {
         let records =
             Followed { connected: &connected, log: &log, id: &id, waits }.follow(reporter, Vec::new()).await?;
         let run = runs::create(&runs_dir, final_id)?;
-        pull::into(&run, &connected, &records, pipeline, true).await.inspect_err(|_| runs::discard(&run))?;
+        pull::into(&run, &log, &records, pipeline, true).await.inspect_err(|_| runs::discard(&run))?;
         pull::conclude(&run, &records, format, &runs_dir)
     }
 
@@ -147,10 +143,14 @@ impl Start<'_> {
         id: &RecordedId,
     ) -> Result<(), Stop> {
         let Self { arguments, source, project, plan, worker, settings, chosen } = self;
-        let ConnectedFleet { fleet, blobs, .. } = connected;
+        let ConnectedFleet { fleet, .. } = connected;
+        if !chosen.sealed.is_empty() {
+            connected.encrypt(id).await?;
+        }
         let mail = NatsMail::open(fleet, id).await.map_err(|error| Stop::new(Exit::Transient, error.to_string()))?;
         let lease = DriveQueue::open(fleet).await.map_err(|error| crate::fleet_connection::stop(&error))?;
-        let (journal, blobs) = (Arc::clone(log), Arc::new(blobs.clone()));
+        let blobs = log.blobs_of(id).await.map_err(|error| unread(&error))?;
+        let (journal, blobs) = (Arc::clone(log), Arc::new(blobs));
         let stores = OpenStores::<FleetStores> { journal, blobs, mail, lease, held: None };
         let mut include = local::include(plan)?;
         local::leave_out(&mut include, plan, project, folder);
@@ -248,7 +248,7 @@ pub(super) fn unread(error: &glovebox_journal::ports::PortError) -> Stop {
     use glovebox_journal::ports::PortError;
     let exit = match error {
         PortError::Corrupt { .. } | PortError::Version { .. } => Exit::Mismatch,
-        PortError::Foreign { .. } => Exit::Policy,
+        PortError::Foreign { .. } | PortError::NoKey { .. } => Exit::Policy,
         _ => Exit::Transient,
     };
     let text = error.to_string();

@@ -1,0 +1,365 @@
+//! What the driver of a run knows of the machines that ask for its tasks, and what it answers them.
+
+use crate::caller::{Answers, Caller, Claimant, Unanswered, Voice, lock, question};
+use crate::eligibility::Eligibility;
+use crate::fleet::Fleet;
+use crate::lease::Lease;
+use crate::roster::Signed;
+use crate::run_key::{RunKey, SealedKey};
+use crate::statement::{Admission, Role};
+use crate::wire::{Answer, Ask, Order, Question};
+use glovebox_engine::assignment::Assignment;
+use glovebox_engine::run::ClaimedTask;
+use glovebox_host::budget::{Budget, Till as _};
+use glovebox_host::llm::Steering;
+use glovebox_jail::pulse::Pulse;
+use glovebox_journal::event::{Attempt, AttemptId, Digest, MachineId, NodeId, RunId, StageFinished, Task};
+use glovebox_record::placement::MachineFacts;
+use glovebox_record::spend::Spend;
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+use tokio::sync::{Notify, oneshot};
+use tokio::time::Instant;
+
+/// Maximum number of machines that wait for a task for which the driver has not asked yet.
+const EARLY_MAX: usize = 64;
+/// Time after which a new driver has adopted all attempts in progress.
+const ADOPTED_WITHIN: Duration = Duration::from_secs(1);
+/// Maximum length of the reason of a machine, which the people who follow the run are told.
+const REASON_CHARS_MAX: usize = 1000;
+
+/// The tasks for which machines are wanted, and the attempts in progress.
+pub(crate) struct Desk {
+    pub(crate) plan: Digest,
+    /// The id of the fleet.
+    pub(crate) fleet: String,
+    pub(crate) run: RunId,
+    /// The key of the run, if it is encrypted.
+    pub(crate) key: Option<RunKey>,
+    /// Which machines may make which stages.
+    pub(crate) eligibility: Eligibility,
+    /// The budget of the run.
+    pub(crate) budget: Budget,
+    pub(crate) lease: Lease,
+    pub(crate) voice: Arc<Voice>,
+    /// When this driver began to answer.
+    pub(crate) since: Instant,
+    pub(crate) tasks: Mutex<Tasks>,
+    pub(crate) changed: Notify,
+}
+
+#[derive(Default)]
+pub(crate) struct Tasks {
+    pub(crate) wanted: HashMap<Task, oneshot::Sender<Claimant>>,
+    /// Machines that asked for a task just before the driver did.
+    pub(crate) early: HashMap<Task, Claimant>,
+    pub(crate) running: BTreeMap<AttemptId, Running>,
+    /// The machines whose attempt is committed while they wait for the next one, by the attempt that they made.
+    pub(crate) seated: HashMap<AttemptId, Arc<Mutex<Option<Caller>>>>,
+    /// The next order of the machine that made an attempt, for a question that comes twice.
+    pub(crate) next: BTreeMap<AttemptId, AttemptId>,
+    /// The tasks whose attempts were lost.
+    pub(crate) lost: BTreeSet<Task>,
+    /// Number of times that machines were lost while they made the attempt of a task.
+    pub(crate) losses: HashMap<Task, u32>,
+    /// Why the last machine that asked for a task did not make it.
+    pub(crate) lacking: HashMap<Task, String>,
+}
+
+/// An attempt in progress.
+pub(crate) struct Running {
+    pub(crate) task: Task,
+    pub(crate) attempt: Attempt,
+    /// The machine for which the attempt was claimed.
+    pub(crate) machine: MachineId,
+    /// The stages that the machine can make. `None` for all.
+    pub(crate) stages: Option<Arc<BTreeSet<NodeId>>>,
+    pub(crate) order: Order,
+    pub(crate) stop: Arc<AtomicBool>,
+    pub(crate) steering: Steering,
+    pub(crate) pulse: Pulse,
+    pub(crate) heard: Instant,
+    /// The machine that waits for the next attempt, because the result is in the stream.
+    pub(crate) made: Option<Caller>,
+    /// True if the result may be in the stream, and the driver has not looked since.
+    pub(crate) is_made: bool,
+    /// True if the machine gave the attempt back.
+    pub(crate) is_given_back: bool,
+    /// The amount that the attempt has paid or reserved, and its node.
+    pub(crate) held: Option<(NodeId, Spend)>,
+}
+
+impl Tasks {
+    /// Gives a task to a machine, or has the machine wait for the driver's decision.
+    fn claim(&mut self, task: Task, caller: Caller, can_make: Option<Arc<BTreeSet<NodeId>>>) {
+        match self.running.values().find(|running| running.task == task) {
+            Some(running) if running.machine == caller.machine => caller.order(&running.order),
+            Some(_) => caller.answers.send(&Answer::NotNeeded),
+            None => match self.wanted.remove(&task) {
+                // The driver may have given up the request meanwhile: then the caller is dropped, and told so.
+                Some(wanted) => drop(wanted.send((caller, can_make))),
+                None => {
+                    if self.early.len() >= EARLY_MAX {
+                        self.early.clear();
+                    }
+                    self.early.insert(task, (caller.or(Answer::Later), can_make));
+                }
+            },
+        }
+    }
+
+    /// As [`Tasks::claim`], unless the machine lacks something for the task.
+    fn claim_or_refuse(
+        &mut self,
+        task: Task,
+        lacks: &[String],
+        caller: Caller,
+        can_make: Option<Arc<BTreeSet<NodeId>>>,
+    ) {
+        if lacks.is_empty() {
+            return self.claim(task, caller, can_make);
+        }
+        let Caller { machine, answers, .. } = caller;
+        let reason = format!("`{}` needs {}", task.node, lacks.join(", "));
+        // A machine can ask for tasks that do not exist.
+        if self.wanted.contains_key(&task) {
+            self.lacking.insert(task, format!("`{machine}` lacks {}", lacks.join(", ")));
+        }
+        answers.send(&Answer::Refused { reason });
+    }
+
+    /// Notes that a machine does not make an attempt. Returns false if the machine does not have it.
+    pub(crate) fn give_back(&mut self, attempt: &AttemptId, machine: &MachineId, reason: &str) -> bool {
+        let running = self.running.get_mut(attempt);
+        let Some(running) = running.filter(|running| running.machine == *machine) else { return false };
+        let reason: String = reason.chars().take(REASON_CHARS_MAX).collect();
+        tracing::warn!(%attempt, %machine, reason, "a machine gave an attempt back");
+        running.is_given_back = true;
+        let task = running.task.clone();
+        self.lacking.insert(task, format!("`{machine}` gave it back: {reason}"));
+        true
+    }
+}
+
+/// What is known of an attempt in progress.
+pub(crate) struct Look {
+    /// The machine that waits for the next attempt.
+    pub(crate) seat: Option<FleetSeat>,
+    /// True if the result may be in the stream.
+    pub(crate) is_made: bool,
+    /// True if the attempt is lost, unless it has a result.
+    pub(crate) is_silent: bool,
+}
+
+impl Desk {
+    pub(crate) fn lock(&self) -> MutexGuard<'_, Tasks> {
+        self.tasks.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Answers a question that arrived, if it may be asked.
+    pub(crate) async fn reply(&self, fleet: &Fleet, run: &RunId, message: async_nats::Message) {
+        let answers = Answers::new(&self.voice, message.reply);
+        // Another driver asks whether the run has one.
+        if message.payload.is_empty() {
+            return answers.send(&Answer::NotNeeded);
+        }
+        match question(fleet, run, &message.payload).await {
+            Ok((question, signed)) => self.answer(question, &signed, answers),
+            Err(Unanswered::Refused(reason)) => answers.send(&Answer::Refused { reason }),
+            Err(Unanswered::Unknown) => answers.withhold(),
+        }
+    }
+
+    /// Looks at an attempt in progress. The machine that waits for the next one is taken.
+    pub(crate) fn look(self: &Arc<Self>, id: &AttemptId) -> Look {
+        let mut tasks = self.lock();
+        let Tasks { running, seated, .. } = &mut *tasks;
+        let Some(running) = running.get_mut(id) else { return Look { seat: None, is_made: false, is_silent: true } };
+        let is_silent = running.is_given_back || running.heard.elapsed() > self.lease.duration();
+        let seat = running.made.take().map(|caller| {
+            let (machine, newest) = (caller.machine.clone(), Arc::new(Mutex::new(Some(caller))));
+            seated.insert(id.clone(), Arc::clone(&newest));
+            let waiting = Waiting { desk: Arc::clone(self), after: Some(id.clone()), newest };
+            FleetSeat { machine, waiting, stages: running.stages.clone() }
+        });
+        Look { seat, is_made: std::mem::take(&mut running.is_made), is_silent }
+    }
+
+    /// Returns what a machine lacks for a task, and the stages that it can make.
+    fn eligible(
+        &self,
+        task: &Task,
+        facts: &MachineFacts,
+        admission: &Admission,
+    ) -> (Vec<String>, Option<Arc<BTreeSet<NodeId>>>) {
+        let lacks = self.eligibility.lacking(&task.stage(), facts, admission);
+        (lacks, self.eligibility.can_make(facts, admission))
+    }
+
+    /// Returns the key of the run for a machine, if the run is encrypted and the machine may have it.
+    fn key_for(&self, Signed { machine, admission, .. }: &Signed) -> Option<SealedKey> {
+        let key = self.key.as_ref().filter(|_| admission.has_any(&[Role::Verify]))?;
+        key.seal(&self.fleet, &self.run, machine)
+    }
+
+    /// Answers a machine, now or when the driver has decided.
+    fn answer(&self, question: Question, signed: &Signed, answers: Answers) {
+        let Question { machine, ask, .. } = question;
+        let mut tasks = self.lock();
+        match ask {
+            Ask::Claim { task, facts, .. } => {
+                let (lacks, can_make) = self.eligible(&task, &facts, &signed.admission);
+                let key = if lacks.is_empty() { self.key_for(signed) } else { None };
+                tasks.claim_or_refuse(task, &lacks, Caller { machine, key, answers }, can_make);
+            }
+            Ask::Beat { attempt, counts, waits_for, steered } => match tasks.running.get_mut(&attempt) {
+                Some(running) if running.machine == machine => {
+                    running.heard = Instant::now();
+                    running.pulse.copy_from(counts, waits_for);
+                    answers.send(&match running.stop.load(Ordering::Relaxed) {
+                        true => Answer::Stop,
+                        false => Answer::GoOn { steering: running.steering.after(steered) },
+                    });
+                }
+                Some(_) => answers.send(&Answer::Overtaken),
+                None => answers.send(&self.unknown()),
+            },
+            Ask::Reserve { attempt, node, held, wanted } => {
+                let running = tasks.running.get_mut(&attempt).filter(|running| running.machine == machine);
+                answers.send(&match running {
+                    // A machine spends from the budget of its own node only.
+                    Some(running) if running.task.node != node && running.task.stage() != node => {
+                        Answer::Refused { reason: format!("the attempt is not one of `{node}`") }
+                    }
+                    Some(running) => self.reserve(running, node, held, wanted),
+                    None => self.unknown(),
+                });
+            }
+            Ask::GiveBack { attempt, reason } => {
+                if tasks.give_back(&attempt, &machine, &reason) {
+                    drop(tasks);
+                    self.changed.notify_waiters();
+                }
+                answers.send(&Answer::NotNeeded);
+            }
+            Ask::Made { attempt, goes_on } => {
+                drop(tasks);
+                self.made(&attempt, goes_on, Caller { machine, key: self.key_for(signed), answers });
+            }
+        }
+    }
+
+    /// Answers a machine whose result is in the stream: with its next attempt, now or when the driver has decided.
+    fn made(&self, attempt: &AttemptId, goes_on: bool, caller: Caller) {
+        let mut tasks = self.lock();
+        let next = tasks.next.get(attempt).and_then(|next| tasks.running.get(next));
+        if let Some(next) = next.filter(|next| next.machine == caller.machine) {
+            return caller.order(&next.order);
+        }
+        match tasks.running.get_mut(attempt).filter(|running| running.machine == caller.machine) {
+            Some(running) => {
+                running.is_made = true;
+                // A machine that does not go on is told so by the caller that is dropped.
+                running.made = goes_on.then_some(caller);
+                running.heard = Instant::now();
+                drop(tasks);
+                self.changed.notify_waiters();
+            }
+            None => match tasks.seated.get(attempt) {
+                // The driver commits the result. The machine waits for the answer to this question from now on.
+                Some(newest) if goes_on => {
+                    let mut newest = lock(newest);
+                    // Another machine cannot take the place.
+                    if newest.as_ref().is_some_and(|seated| seated.machine == caller.machine) {
+                        drop(newest.replace(caller));
+                    }
+                }
+                None if self.since.elapsed() < ADOPTED_WITHIN => caller.answers.send(&Answer::Later),
+                _ => caller.answers.send(&Answer::NotNeeded),
+            },
+        }
+    }
+
+    /// Reserves an amount for a call of an attempt. `held` is what the attempt has paid or reserved so far, as its machine
+    /// knows it, so a question that comes twice reserves nothing twice.
+    fn reserve(&self, running: &mut Running, node: NodeId, held: Spend, wanted: Spend) -> Answer {
+        let before = running.held.as_ref().map(|(_, held)| *held).unwrap_or_default();
+        self.budget.settle(&node, before, held);
+        let reserved = self.budget.reserve(&node, wanted);
+        running.held = Some((node, if reserved.is_ok() { held.plus(wanted) } else { held }));
+        match reserved {
+            Ok(()) => Answer::Granted,
+            Err(failure) => Answer::Denied(Box::new(failure)),
+        }
+    }
+
+    /// Replaces what a finished attempt has reserved by what it has spent.
+    pub(crate) fn settle(&self, attempt: &AttemptId, finished: &StageFinished) {
+        let held = self.lock().running.get_mut(attempt).and_then(|running| running.held.take());
+        if let Some((node, held)) = held {
+            let model = &finished.model;
+            self.budget.settle(&node, held, Spend::new(model.tokens, model.cost));
+        }
+    }
+
+    /// Returns the answer about an attempt that is not known. A driver that has just taken the run over may still adopt it.
+    fn unknown(&self) -> Answer {
+        if self.since.elapsed() < self.lease.duration() { Answer::Later } else { Answer::Overtaken }
+    }
+
+    /// Begins to wait for an attempt. The result of an adopted one may be there already.
+    pub(crate) fn begin(
+        &self,
+        assignment: &Assignment,
+        machine: MachineId,
+        stages: Option<Arc<BTreeSet<NodeId>>>,
+        is_adopted: bool,
+    ) -> Order {
+        let (attempt, task) = (assignment.attempt.id.clone(), assignment.attempt.task.clone());
+        let claimed = ClaimedTask { attempt: attempt.clone(), branch: task.branch.clone(), token: assignment.token };
+        let order = Order { task: claimed, plan: self.plan, key: None };
+        let running = Running {
+            task,
+            attempt: assignment.attempt.clone(),
+            machine,
+            stages,
+            order: order.clone(),
+            stop: Arc::clone(&assignment.stop),
+            steering: assignment.steering.clone(),
+            pulse: assignment.pulse.clone(),
+            heard: Instant::now(),
+            made: None,
+            is_made: is_adopted,
+            is_given_back: false,
+            held: None,
+        };
+        self.lock().running.insert(attempt, running);
+        order
+    }
+}
+
+/// A machine that waits for an attempt.
+pub(crate) struct FleetSeat {
+    pub(crate) machine: MachineId,
+    pub(crate) waiting: Waiting,
+    /// The stages that the machine can make. `None` for all.
+    pub(crate) stages: Option<Arc<BTreeSet<NodeId>>>,
+}
+
+/// The newest question of a machine for an attempt. If it is dropped, the machine gets none.
+pub(crate) struct Waiting {
+    pub(crate) desk: Arc<Desk>,
+    /// The attempt that the machine made before.
+    pub(crate) after: Option<AttemptId>,
+    pub(crate) newest: Arc<Mutex<Option<Caller>>>,
+}
+
+impl Drop for Waiting {
+    fn drop(&mut self) {
+        if let Some(after) = &self.after {
+            self.desk.lock().seated.remove(after);
+        }
+    }
+}
