@@ -1,6 +1,7 @@
 //! Runs on a fleet: several `glovebox work` processes, one NATS server on loopback and blobs in a folder. Machines, drivers and
 //! the client are killed, and the run has the same result as on one machine.
 
+use crate::session::Session;
 use crate::workbench::nats::{NatsServers, nats_program};
 use crate::workbench::{Answer, Workbench, not_run};
 use glovebox_signing::key::SigningKey;
@@ -24,6 +25,8 @@ pub(crate) const TWO: &str = "digraph two { start [shape=Mdiamond]; exit [shape=
 pub(crate) struct Fleet {
     pub(crate) bench: Workbench,
     pub(crate) servers: NatsServers,
+    /// Variables of the machines and commands.
+    pub(crate) variables: Vec<(&'static str, &'static str)>,
     working: Vec<(String, Child)>,
 }
 
@@ -37,7 +40,7 @@ impl Fleet {
         let bench = Workbench::with_pipeline(pipeline);
         bench.write("src.txt", "from the project\n");
         std::fs::create_dir(bench.outside().join("store")).unwrap();
-        let fleet = Self { bench, servers: NatsServers::start(1, ""), working: Vec::new() };
+        let fleet = Self { bench, servers: NatsServers::start(1, ""), variables: Vec::new(), working: Vec::new() };
         let store = format!("file://{}", fleet.bench.outside().join("store").display());
         fleet.with(&["fleet", "init", "--single-node", "--store", &store]).ends(0);
         fleet.admit("client", "submit");
@@ -76,6 +79,7 @@ impl Fleet {
         command.args(["--nats", &self.servers.addresses()[0]]);
         // The key of the operator is that of this fleet alone.
         command.env("GLOVEBOX_STATE_DIR", self.bench.outside().join("state"));
+        command.envs(self.variables.iter().copied());
         command
     }
 
@@ -308,12 +312,7 @@ impl Fleet {
 
 #[test]
 fn a_gate_is_answered_from_anywhere_and_the_first_answer_counts() {
-    let gated = "digraph gated { start [shape=Mdiamond]; exit [shape=Msquare]
-      gate [shape=hexagon, label=\"Go on?\"]
-      b [type=tool, tool_command=\"cat src.txt > b.txt\", allowed_write_paths=\"b.txt\"]
-      start -> gate; gate -> b [label=\"yes\"]; gate -> exit [label=\"no\"]; b -> exit }
-    ";
-    let Some(mut fleet) = Fleet::start(gated) else { return };
+    let Some(mut fleet) = Fleet::start(GATED) else { return };
     fleet.work("one", &[]);
     fleet.with(&["run", "pipeline.dot", "--run-id", "r", "--detach"]).ends(0);
     fleet.wait_until("the run waits", || fleet.with(&["ls"]).stdout.contains("paused"));
@@ -324,6 +323,42 @@ fn a_gate_is_answered_from_anywhere_and_the_first_answer_counts() {
     fleet.here(&["diff", "r"]).ends(0).says("from the project");
     let records = fleet.records("r");
     assert_eq!(of_kind(&records, "question.answered")[0]["by"], "ada");
+}
+
+/// A pipeline whose gate waits for a person.
+const GATED: &str = "digraph gated { start [shape=Mdiamond]; exit [shape=Msquare]
+  gate [shape=hexagon, label=\"Go on?\"]
+  b [type=tool, tool_command=\"cat src.txt > b.txt\", allowed_write_paths=\"b.txt\"]
+  start -> gate; gate -> b [label=\"yes\"]; gate -> exit [label=\"no\"]; b -> exit }
+";
+
+#[test]
+fn a_person_at_the_terminal_of_the_client_answers_a_gate_or_leaves_it() {
+    let Some(mut fleet) = Fleet::start(GATED) else { return };
+    fleet.work("one", &[]);
+    let prompt = "Ctrl-C leaves the question open: ";
+    let begin = |run: &str| {
+        let mut command = fleet.command(&["run", "pipeline.dot", "--run-id", run]);
+        command.env("USER", "ann");
+        Session::start(command)
+    };
+    let session = begin("r");
+    session.waits_for("gate#1: Go on?", 1).waits_for(prompt, 1).types("perhaps\n").waits_for("is not an answer", 1);
+    session.waits_for(prompt, 2).types("yes\n");
+    session.ends(0);
+    let records = fleet.records("r");
+    let answered = of_kind(&records, "question.answered")[0];
+    assert_eq!((&answered["by"], &answered["how"]), (&"ann".into(), &"terminal".into()));
+    fleet.here(&["diff", "r"]).ends(0).says("from the project");
+
+    let session = begin("left");
+    session.waits_for(prompt, 1).interrupts().waits_for("gate#1 stays open", 1);
+    session.ends(10);
+    // Somebody else answers while the question is on the screen.
+    let session = begin("elsewhere");
+    session.waits_for(prompt, 1);
+    fleet.with(&["answer", "elsewhere", "gate", "no"]).ends(0);
+    session.ends(0);
 }
 
 #[test]

@@ -58,6 +58,7 @@ mod fleet;
 mod fleet_attacks;
 mod fleet_faults;
 mod fleet_holdouts;
+mod fleet_money;
 mod fleet_runs;
 mod gate_reviews;
 mod gate_terminal;

@@ -128,20 +128,7 @@ impl Bench {
 
     fn priced(pipeline: &str, family: &str, turns: &[Turn], price: &str) -> Self {
         let work = Workbench::with_pipeline(pipeline);
-        let script = json!({ "key": KEY, "answer": turns.iter().map(|turn| turn.0.clone()).collect::<Vec<_>>() });
-        std::fs::write(work.outside().join("answers.toml"), toml::to_string(&script).unwrap()).unwrap();
-        let mut command = glovebox_in(work.outside());
-        command.args(["fake-llm", "answers.toml", "--log", "log.ndjson"]).stdout(Stdio::piped());
-        let mut provider = command.spawn().unwrap();
-        let mut url = String::new();
-        BufReader::new(provider.stdout.take().unwrap()).read_line(&mut url).unwrap();
-        let url = url.trim();
-        work.write(
-            "glovebox.toml",
-            &format!(
-                "[models.it]\nprovider = \"{family}\"\nmodel = \"exact-model\"\nendpoint = \"{url}\"\nkey_env = \"FAKE_KEY\"\n{price}\n"
-            ),
-        );
+        let (provider, _url) = start_provider(&work, family, turns, price);
         Self { work, provider }
     }
 
@@ -304,10 +291,7 @@ impl Bench {
 
     /// Returns the bodies of all requests so far.
     pub(crate) fn requests(&self) -> Vec<String> {
-        let log = std::fs::read_to_string(self.work.outside().join("log.ndjson")).unwrap();
-        let body = |line: &str| serde_json::from_str::<Value>(line).unwrap()["body"].to_string();
-        // The last line may be incomplete.
-        log.split_inclusive('\n').filter(|line| line.ends_with('\n')).map(body).collect()
+        requests_to(&self.work)
     }
 
     /// Checks that the key is neither in the project, nor in the run, nor in the body of a request.
@@ -317,6 +301,33 @@ impl Bench {
         assert!(found.is_empty(), "the key is in {found:?}");
         assert!(self.requests().iter().all(|request| !request.contains(KEY)), "the key is in a request's body");
     }
+}
+
+/// Starts the provider of a project, and names it in `glovebox.toml`. Returns its process and its address.
+pub(crate) fn start_provider(work: &Workbench, family: &str, turns: &[Turn], price: &str) -> (Child, String) {
+    let script = json!({ "key": KEY, "answer": turns.iter().map(|turn| turn.0.clone()).collect::<Vec<_>>() });
+    std::fs::write(work.outside().join("answers.toml"), toml::to_string(&script).unwrap()).unwrap();
+    let mut command = glovebox_in(work.outside());
+    command.args(["fake-llm", "answers.toml", "--log", "log.ndjson"]).stdout(Stdio::piped());
+    let mut provider = command.spawn().unwrap();
+    let mut url = String::new();
+    BufReader::new(provider.stdout.take().unwrap()).read_line(&mut url).unwrap();
+    let url = url.trim();
+    work.write(
+        "glovebox.toml",
+        &format!(
+            "[models.it]\nprovider = \"{family}\"\nmodel = \"exact-model\"\nendpoint = \"{url}\"\nkey_env = \"FAKE_KEY\"\n{price}\n"
+        ),
+    );
+    (provider, url.to_owned())
+}
+
+/// Returns the bodies of all requests to the provider of a project so far.
+pub(crate) fn requests_to(work: &Workbench) -> Vec<String> {
+    let log = std::fs::read_to_string(work.outside().join("log.ndjson")).unwrap();
+    let body = |line: &str| serde_json::from_str::<Value>(line).unwrap()["body"].to_string();
+    // The last line may be incomplete.
+    log.split_inclusive('\n').filter(|line| line.ends_with('\n')).map(body).collect()
 }
 
 impl Drop for Bench {

@@ -46,13 +46,18 @@ pub fn present(
     let text = people.answers.as_deref().map(source::read_text).transpose()?;
     let sheet = text.map(|text| AnswerSheet::parse(&text, pipeline).without_used(rewind::in_force(records)));
     let auto_approve = people.auto_approve.then(|| "--auto-approve".to_owned());
-    // Questions between records on one terminal would make both unreadable.
-    let is_mixed = output.json && terminal::is_terminal();
-    let can_ask = !people.no_input && !is_mixed && terminal::can_ask();
+    let can_ask = can_ask(people, output);
     Ok(Present {
         attendance: Attendance { sheet, auto_approve, terminal: None },
         asks_in: can_ask.then(|| runs.runs_dir.clone()),
     })
+}
+
+/// Returns true if a person at the terminal can be asked.
+pub fn can_ask(people: &PeopleArguments, output: &OutputArguments) -> bool {
+    // Questions between records on one terminal would make both unreadable.
+    let is_mixed = output.json && terminal::is_terminal();
+    !people.no_input && !is_mixed && terminal::can_ask()
 }
 
 /// Returns the name under which an answer or a request is recorded: the given name, or that of the user.

@@ -12,6 +12,7 @@ use glovebox_fleet::roster::Member;
 use glovebox_fleet::statement::{Admission, Role};
 use glovebox_fleet::store_url::{StoreError, StoreUrl};
 use glovebox_journal::event::RunId;
+use glovebox_journal::ports::PortError;
 use glovebox_plan::config::Config;
 use glovebox_signing::key::{PublicKey, SigningKey};
 use jiff::Timestamp;
@@ -175,4 +176,18 @@ pub fn stop(error: &FleetError) -> Stop {
     };
     let (message, help) = error.parts();
     Stop { help, ..Stop::new(exit, message) }
+}
+
+/// Returns why a run of a fleet cannot be read.
+pub fn unread(error: &PortError) -> Stop {
+    let exit = match error {
+        PortError::Corrupt { .. } | PortError::Version { .. } => Exit::Mismatch,
+        PortError::Foreign { .. } | PortError::NoKey { .. } => Exit::Policy,
+        _ => Exit::Transient,
+    };
+    let text = error.to_string();
+    match text.split_once("\nhelp: ") {
+        Some((message, help)) => Stop::new(exit, message).with_help(help),
+        None => Stop::new(exit, text),
+    }
 }

@@ -18,6 +18,7 @@ mod feedback;
 mod files;
 mod fill_caches;
 mod guardrail;
+mod handed_on;
 mod held;
 mod hooks;
 mod infra;
@@ -90,6 +91,7 @@ use glovebox_workspace::project::Base;
 use glovebox_workspace::protect::Protected;
 use glovebox_workspace::quarantine::{QuarantineLimits, quarantine};
 use glovebox_workspace::stage::{ChangeLimits, ChangeRules, FoundChange, StageChanges, StageError, WorkspaceView};
+pub use handed_on::{ExchangeStore, HandedOn};
 use paths::{AttemptPaths, Sealed};
 pub use preparing::Preparing;
 use recovery::Recovery;
@@ -134,6 +136,8 @@ pub struct Workbench<B> {
     pub holdouts: Option<Arc<Holdouts>>,
     /// Receives progress events, which may be lost.
     pub progress: Sender<AttemptProgress>,
+    /// Where other machines find the exchanges of the attempt. `None` if this machine alone makes it.
+    pub handed_on: Option<HandedOn>,
     /// Gets the output of commands while they run. `None` if this process shows none.
     pub output_watch: Option<OutputWatch>,
     /// The attempts whose files are being prepared.

@@ -329,6 +329,7 @@ fn bench<B: BlobStore>(
         policies: Arc::clone(&executor.worker.policies),
         holdouts: None,
         progress,
+        handed_on: None,
         output_watch: None,
         preparing: Preparing::default(),
         held: HeldSpending::default(),

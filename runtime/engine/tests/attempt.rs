@@ -50,6 +50,7 @@ impl Bench {
             if attributes.contains("acme.review") { agreed(&config, "acme.review", &bytes) } else { Lock::default() };
         let plan = plan(&pipeline(attributes), &catalog(&[("acme.review", bytes)]), &config, &lock);
         let bench = Workbench {
+            handed_on: None,
             plan: Arc::new(plan.unwrap_or_else(|errors| panic!("{errors}"))),
             host: host(),
             blobs: Arc::new(DirBlobs::open_in(&dir).expect("blobs")),

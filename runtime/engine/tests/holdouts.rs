@@ -123,6 +123,7 @@ impl Place {
         let blobs = Arc::clone(&session.blobs);
         self.sessions.lock().unwrap().push(session);
         Workbench {
+            handed_on: None,
             plan: Arc::clone(&self.plan),
             host: host(),
             run: Arc::new(self.run_dir()),

@@ -64,6 +64,8 @@ pub(crate) struct Tasks {
     pub(crate) lost: BTreeSet<Task>,
     /// Number of times that machines were lost while they made the attempt of a task.
     pub(crate) losses: HashMap<Task, u32>,
+    /// What lost attempts have paid or reserved, until the next attempt of the task says how much that is.
+    pub(crate) held: HashMap<Task, (NodeId, Spend)>,
     /// Why the last machine that asked for a task did not make it.
     pub(crate) lacking: HashMap<Task, String>,
 }
@@ -318,6 +320,8 @@ impl Desk {
         is_adopted: bool,
     ) -> Order {
         let (attempt, task) = (assignment.attempt.id.clone(), assignment.attempt.task.clone());
+        let mut tasks = self.lock();
+        let held = tasks.held.remove(&task);
         let claimed = ClaimedTask { attempt: attempt.clone(), branch: task.branch.clone(), token: assignment.token };
         let order = Order { task: claimed, plan: self.plan, key: None };
         let running = Running {
@@ -333,9 +337,9 @@ impl Desk {
             made: None,
             is_made: is_adopted,
             is_given_back: false,
-            held: None,
+            held,
         };
-        self.lock().running.insert(attempt, running);
+        tasks.running.insert(attempt, running);
         order
     }
 }

@@ -121,7 +121,9 @@ impl FleetExecutors {
     /// Notes that the machine of an attempt was lost. Returns the result of the attempt if that happened too often.
     fn lose(&self, id: &AttemptId) -> Option<AttemptResult> {
         let mut tasks = self.desk.lock();
-        let Running { task, machine, attempt, .. } = tasks.running.remove(id)?;
+        let Running { task, machine, attempt, held, .. } = tasks.running.remove(id)?;
+        // What it has paid for is handed on to the next attempt, with the answers.
+        tasks.held.extend(held.map(|held| (task.clone(), held)));
         tracing::warn!(attempt = %id, ?machine, "an attempt was lost");
         tasks.lost.insert(task.clone());
         let losses = tasks.losses.entry(task).or_default();

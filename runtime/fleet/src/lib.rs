@@ -22,6 +22,7 @@ mod desk;
 pub mod drive;
 mod eligibility;
 pub mod examine;
+mod exchanges;
 pub mod executors;
 pub mod fleet;
 pub mod frame;

@@ -7,6 +7,7 @@
 
 use crate::blobs::ObjectBlobs;
 use crate::consumer::{Consumer, Leased};
+use crate::exchanges::RunExchanges;
 use crate::fleet::{Fleet, FleetError};
 use crate::jetstream::{JetStream, Publish, RequestError};
 use crate::log::NatsLog;
@@ -15,10 +16,11 @@ use crate::result::RESULT_BYTES_MAX;
 use crate::run_key::TextKind;
 use crate::wire::{Answer, Ask, Made, MadeMessage, Order, PROTOCOL, Pointer, Question};
 use glovebox_engine::assignment::AttemptResult;
+use glovebox_engine::attempt::exchanges;
 use glovebox_engine::run::{AttemptControl, ClaimedTask, MachineError, MachineRun};
 use glovebox_host::budget::Till;
 use glovebox_jail::jail;
-use glovebox_journal::event::{AttemptId, Digest, MachineId, NodeId, RunId, Task};
+use glovebox_journal::event::{Attempt, AttemptId, Digest, MachineId, NodeId, RunId, Task};
 use glovebox_journal::ports::{BlobStore as _, PortError};
 use glovebox_record::placement::MachineFacts;
 use glovebox_record::spend::Spend;
@@ -213,7 +215,14 @@ impl Machine {
             }
         };
         let stored = match made {
-            Ok(Some(result)) => self.store(run, &task, result, &watch).await,
+            Ok(Some(result)) => {
+                let paid = result.finished.model.asked.is_some().then(|| result.finished.attempt.clone());
+                let stored = self.store(run, &task, result, &watch).await;
+                if let (Ok(()), Some(attempt)) = (&stored, paid) {
+                    watch.book(attempt).await;
+                }
+                stored
+            }
             Ok(None) => return None,
             Err(reason) => Err(reason),
         };
@@ -467,7 +476,9 @@ impl Watch {
             runtime: Handle::current(),
         };
         let control = AttemptControl { stop: Arc::clone(&till.stop), ..AttemptControl::default() };
-        let control = AttemptControl { till: Some(Arc::new(till)), ..control };
+        let (fleet, log, run_id) = (machine.fleet.clone(), Arc::clone(&machine.log), run.clone());
+        let exchanges = Arc::new(RunExchanges { fleet, log, run: run_id, runtime: Handle::current() });
+        let control = AttemptControl { till: Some(Arc::new(till)), exchanges: Some(exchanges), ..control };
         let end = Arc::default();
         let beats = Beats {
             fleet: machine.fleet.clone(),
@@ -479,6 +490,15 @@ impl Watch {
         };
         let beating = AbortOnDrop(tokio::spawn(beats.send()).abort_handle());
         Self { control, end, _beating: beating }
+    }
+
+    /// Notes that the result has what the attempt has paid for. If it were made again, its kept answers would cost nothing.
+    async fn book(&self, attempt: Attempt) {
+        let Some(store) = self.control.exchanges.clone() else { return };
+        let booked = tokio::task::spawn_blocking(move || exchanges::book(&*store, &attempt)).await;
+        if let Ok(Err(error)) = booked {
+            tracing::warn!(%error, "the answers of an attempt are counted again if it is made again");
+        }
     }
 
     fn early_end(&self) -> Option<EarlyEnd> {

@@ -49,6 +49,8 @@ pub(crate) enum TextKind {
     Result,
     /// A message to the run.
     Message,
+    /// An exchange of an attempt with its model.
+    Exchange,
 }
 
 impl TextKind {
@@ -57,6 +59,7 @@ impl TextKind {
             Self::Frame => "glovebox fleet frame v1",
             Self::Result => "glovebox fleet result v1",
             Self::Message => "glovebox fleet message v1",
+            Self::Exchange => "glovebox fleet exchange v1",
         }
     }
 }
@@ -384,7 +387,7 @@ mod tests {
         let text = key.encrypt_text(TextKind::Result, b"text");
         assert_eq!(key.decrypt_text(TextKind::Result, &text).unwrap(), b"text");
         assert_ne!(key.encrypt_text(TextKind::Result, b"text"), text);
-        for kind in [TextKind::Frame, TextKind::Message] {
+        for kind in [TextKind::Frame, TextKind::Message, TextKind::Exchange] {
             assert_eq!(key.decrypt_text(kind, &text).unwrap_err(), NotDecrypted);
         }
         assert_eq!(other.decrypt_text(TextKind::Result, &text).unwrap_err(), NotDecrypted);

@@ -113,6 +113,11 @@ impl FleetName {
         format!("{}.x.{}.{}", self.0, token(run.as_str()), token(attempt.as_str()))
     }
 
+    /// Returns the subject of the exchanges of an attempt with its model. `attempt` is its name, which is no id of an attempt.
+    pub(crate) fn exchanges(&self, run: &RunId, attempt: &str) -> String {
+        format!("{}.x.{}.e-{}", self.0, token(run.as_str()), Digest::hash(attempt.as_bytes()).hex())
+    }
+
     /// Returns the subject of a message to a run.
     pub(crate) fn mail(&self, run: &RunId, message: &str) -> String {
         format!("{}.m.{}.{}", self.0, token(run.as_str()), token(message))

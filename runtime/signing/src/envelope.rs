@@ -35,6 +35,9 @@ impl PayloadType {
     /// The result of an attempt.
     pub const FLEET_RESULT: Self = Self("application/vnd.glovebox.fleet-result.v1+json");
 
+    /// A line of the exchanges of an attempt with its model.
+    pub const FLEET_EXCHANGE: Self = Self("application/vnd.glovebox.fleet-exchange.v1+json");
+
     /// Signs a payload for a place that is no envelope. Returns the signature in base64.
     pub fn sign(self, payload: &[u8], key: &SigningKey) -> String {
         STANDARD.encode(key.sign(&encoded(self, payload)))

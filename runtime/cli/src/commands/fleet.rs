@@ -1,5 +1,6 @@
 //! `glovebox fleet`: makes a fleet of machines that run pipelines together, and says which machines belong to it.
 
+mod gates;
 pub mod machine;
 pub mod pull;
 mod remote;

@@ -3,6 +3,7 @@
 //! Each attempt has one file, named by its task and ordinal, so that an attempt that is executed again finds the earlier
 //! answers. The folder is in the run directory, which no stage can reach.
 
+use super::handed_on::{ExchangeStore, HandedOn};
 use crate::run_dir::{EXCHANGES_DIR, RunDir};
 use cap_std::fs::{Dir, File, OpenOptions, OpenOptionsExt};
 use glovebox_host::llm::ExchangeLog;
@@ -13,17 +14,32 @@ use glovebox_record::{Digest, FailureClass};
 use glovebox_workspace::regular_file;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use std::io;
+use std::io::{self, Write as _};
 use std::path::Path;
 
 /// File name ending of the files with answers of tool servers.
 const TOOLS_SUFFIX: &str = ".tools.ndjson";
 
-/// Opens the exchanges of an attempt with its model.
-pub(super) fn open(run: &RunDir, attempt: &Attempt) -> io::Result<ExchangeLog> {
+/// Opens the exchanges of an attempt with its model. `handed_on` has those of other machines, and gets all further ones.
+pub(super) fn open(run: &RunDir, attempt: &Attempt, handed_on: Option<&HandedOn>) -> io::Result<ExchangeLog> {
     run.dir.create_dir_all(EXCHANGES_DIR)?;
     let folder = run.dir.open_dir(EXCHANGES_DIR)?;
-    ExchangeLog::open(open_file(&folder, file_name(attempt), true)?)
+    let Some(handed_on) = handed_on else { return ExchangeLog::open(open_file(&folder, file_name(attempt), true)?) };
+    let name = attempt_name(attempt);
+    let lines = handed_on.read(&name)?;
+    // This machine may have begun the attempt too: its lines are among them.
+    folder.remove_file(file_name(attempt)).or_else(none_there)?;
+    let mut file = open_file(&folder, file_name(attempt), true)?;
+    file.write_all(&lines)?;
+    Ok(ExchangeLog::open(file)?.kept_by(handed_on.keeper(name)))
+}
+
+/// Marks the cost of an attempt that has ended as recorded, for machines that make it again.
+///
+/// # Errors
+/// The store does not answer.
+pub fn book(store: &dyn ExchangeStore, attempt: &Attempt) -> io::Result<()> {
+    store.keep(&attempt_name(attempt), &ExchangeLog::booked_line()?)
 }
 
 /// Opens the answers of tool servers to an attempt.

@@ -54,7 +54,8 @@ impl<B: BlobStore + 'static> Workbench<B> {
         assignment: &Assignment,
     ) -> Result<ConversationSetting, AttemptError> {
         let asks_provider = self.plan.models.by_node.contains_key(&node.id);
-        let exchanges = asks_provider.then(|| exchanges::open(&self.run, &assignment.attempt)).transpose();
+        let exchanges =
+            asks_provider.then(|| exchanges::open(&self.run, &assignment.attempt, self.handed_on.as_ref())).transpose();
         Ok(ConversationSetting {
             keeps_messages: self.plan.pipeline.keeps_conversations,
             exchanges: exchanges.map_err(AttemptError::Folder)?,

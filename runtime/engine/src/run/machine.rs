@@ -13,7 +13,7 @@ use super::packs::{self, Contents};
 use super::workspace::{WorkspaceFollower, keep_replaced};
 use super::{HOLDOUTS_DIR, Holdouts, RunDir, WORKSPACE_DIR, bench};
 use crate::assignment::{Assignment, AttemptResult};
-use crate::attempt::{AttemptError, Workbench, sweep};
+use crate::attempt::{AttemptError, ExchangeStore, HandedOn, Workbench, sweep};
 use crate::driver::{Follow, RunError};
 use crate::holdouts;
 use crate::run_dir::BRANCHES_DIR;
@@ -21,7 +21,9 @@ use glovebox_host::budget::{Budget, Till};
 use glovebox_host::call::AttemptProgress;
 use glovebox_host::llm::Steering;
 use glovebox_jail::pulse::Pulse;
-use glovebox_journal::event::{AttemptId, BranchId, Record, RunId, RunStarted, StartedPlugin, StartedSettings};
+use glovebox_journal::event::{
+    Attempt, AttemptId, BranchId, MachineId, Record, RunId, RunStarted, StartedPlugin, StartedSettings, Task,
+};
 use glovebox_journal::ports::{BlobStore, RunLog};
 use glovebox_journal::rewind::{self, Fold as _};
 use glovebox_plan::prepare::executor::Executor;
@@ -31,7 +33,7 @@ use glovebox_state::evidence::Replay;
 use glovebox_workspace::project::Base;
 use glovebox_workspace::{cache, restore as workspace_restore, tree};
 use serde::{Deserialize, Serialize};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::io::{self, ErrorKind, Read};
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -114,6 +116,8 @@ pub struct AttemptControl {
     pub pulse: Pulse,
     /// The budget of the run, which the machine that drives it keeps. `None` if nothing decides about the attempt's spending.
     pub till: Option<Arc<dyn Till>>,
+    /// Where machines keep the exchanges of attempts. `None` if an attempt that is made again asks its models again.
+    pub exchanges: Option<Arc<dyn ExchangeStore>>,
 }
 
 /// A run whose initial files are on this machine, before its plan is bound here.
@@ -258,7 +262,7 @@ impl<L: RunLog + 'static, B: BlobStore + 'static> UnboundRun<L, B> {
             return Err(MachineError::OtherPlan { found, expected });
         }
         let Self { dir, journal, blobs, started, base, contents, .. } = self;
-        let position = Position { replay: Replay::default(), next: 1 };
+        let position = Position { replay: Replay::default(), next: 1, claims: HashMap::new() };
         Ok(MachineRun {
             run: started.run_id,
             dir: Arc::new(dir),
@@ -294,6 +298,21 @@ struct Position {
     replay: Replay,
     /// The number of the next record. The workspace has the changes of all earlier ones.
     next: u64,
+    /// The machines for which an attempt was claimed that has not ended, by its task and ordinal.
+    claims: HashMap<(Task, u32), BTreeSet<MachineId>>,
+}
+
+impl Position {
+    /// Applies the claim or the end of an attempt.
+    fn note(&mut self, record: &Record) {
+        if let Some(started) = record.event.stage_started() {
+            let of = (started.attempt.task.clone(), started.attempt.ordinal);
+            self.claims.entry(of).or_default().extend(started.machine.clone());
+        }
+        if let Some(Attempt { task, ordinal, .. }) = record.event.stage_finished().map(|finished| &finished.attempt) {
+            self.claims.remove(&(task.clone(), *ordinal));
+        }
+    }
 }
 
 impl<L: RunLog, B: BlobStore + 'static> MachineRun<L, B> {
@@ -364,7 +383,10 @@ impl<L: RunLog, B: BlobStore + 'static> MachineRun<L, B> {
             _ => budget(plan, state),
         };
         let budget = Arc::new(budget);
-        Ok((assignment, Workbench { budget, holdouts, ..bench }))
+        let machines = position.claims.get(&(assignment.attempt.task.clone(), assignment.attempt.ordinal));
+        let machines = machines.cloned().unwrap_or_default();
+        let handed_on = control.exchanges.clone().map(|store| HandedOn { store, machines });
+        Ok((assignment, Workbench { budget, holdouts, handed_on, ..bench }))
     }
 
     /// Reads the journal at least up to a record, and applies its changes to the workspace.
@@ -395,6 +417,7 @@ impl<L: RunLog, B: BlobStore + 'static> MachineRun<L, B> {
         };
         for record in page {
             position.replay.apply(record);
+            position.note(record);
             follower.record(record, &position.replay);
             follower.appended(std::slice::from_ref(record)).map_err(RunError::Project)?;
         }
@@ -417,7 +440,8 @@ impl<L: RunLog, B: BlobStore + 'static> MachineRun<L, B> {
         tree::remove_all(&self.dir.path.join(BRANCHES_DIR)).map_err(disk)?;
         tree::remove_all(&self.dir.path.join(cache::FOLDER)).map_err(disk)?;
         restore_to(&self.dir, &self.base, &self.contents, &*self.blobs, &replay)?;
-        *position = Position { replay, next };
+        *position = Position { replay, next, claims: HashMap::new() };
+        records.iter().for_each(|record| position.note(record));
         Ok(())
     }
 }

@@ -16,7 +16,7 @@ mod repeats;
 mod steering;
 
 pub(crate) use access::{ModelAccess, Side};
-pub use conversation::{ConversationSetting, ExchangeLog};
+pub use conversation::{ConversationSetting, ExchangeKeeper, ExchangeLog};
 pub(crate) use conversation::{NewMessages, ProviderExchange};
 pub(crate) use convert::answered_texts;
 pub use hooks::HookSetting;

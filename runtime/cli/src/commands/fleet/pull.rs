@@ -1,9 +1,9 @@
 //! `glovebox pull`: makes an ordinary run directory of a run of a fleet.
 
-use super::start::unread;
 use crate::arguments::PullRunArguments;
 use crate::drive;
 use crate::exit::{CommandResult, Exit, Stop};
+use crate::fleet_connection::unread;
 use crate::prepare;
 use crate::runs::{self, RunFolder, RunId, recorded};
 use crate::terminal::progress::ProgressFormat;

@@ -4,7 +4,7 @@
 //! message to the run, and waits until the driver of the run has recorded it.
 
 use super::pull;
-use super::start::{Followed, unread};
+use super::start::Followed;
 use crate::answer_sources;
 use crate::arguments::{
     AnswerArguments, ControlArguments, FleetArguments, ListArguments, ResumeArguments, RunsArguments, SteerArguments,
@@ -12,7 +12,7 @@ use crate::arguments::{
 use crate::commands::answer::{Reply, read_reply};
 use crate::drive::block_on;
 use crate::exit::{CommandResult, Exit, Stop};
-use crate::fleet_connection::ConnectedFleet;
+use crate::fleet_connection::{ConnectedFleet, unread};
 use crate::prepare;
 use crate::runs::index::ListedRun;
 use crate::runs::{self, RunId, RunSelector};
@@ -207,7 +207,9 @@ pub fn resume(arguments: &ResumeArguments) -> CommandResult {
         asked.map_err(|error| Stop::new(Exit::Transient, error.to_string()))?;
         let format = ProgressFormat::choose(arguments.output.json, arguments.output.quiet);
         let reporter = Reporter::new(format, &pipeline);
-        let followed = Followed { connected: &connected, log: &log, id: &recorded, waits: true };
+        let can_ask = answer_sources::can_ask(&arguments.people, &arguments.output);
+        let followed =
+            Followed { connected: &connected, log: &log, id: &recorded, pipeline: &pipeline, waits: true, can_ask };
         let records = followed.follow(reporter, before).await?;
         let runs_dir = &arguments.runs.runs_dir;
         let run = runs::create(runs_dir, run_id)?;

@@ -4,26 +4,29 @@
 //! run exists, and this process is not needed any more: it follows the journal, and passes a signal on. At the end it pulls the
 //! run, so that the run directory is the same as after a run of this machine.
 
+use super::gates::AtTerminal;
 use super::pull;
+use crate::answer_sources;
 use crate::arguments::RunArguments;
 use crate::commands::run::{self as local, Chosen};
 use crate::drive;
 use crate::exit::{CommandResult, Exit, Stop};
-use crate::fleet_connection::ConnectedFleet;
+use crate::fleet_connection::{ConnectedFleet, unread};
 use crate::prepare;
 use crate::runs::{self, RunFolder};
 use crate::terminal::progress::Reporter;
 use crate::terminal::{self, visible};
 use futures_util::StreamExt as _;
-use glovebox_engine::inbox::{Message, StopSignal};
+use glovebox_engine::inbox::{GivenAnswer, Message, StopSignal};
 use glovebox_engine::run::{NewRun, Session};
 use glovebox_engine::stores::OpenStores;
 use glovebox_fleet::drive::{DriveQueue, FleetStores};
 use glovebox_fleet::log::NatsLog;
-use glovebox_fleet::mail::NatsMail;
+use glovebox_fleet::mail::{NatsMail, Sent};
 use glovebox_fleet::statement::Role;
 use glovebox_journal::event::{self, Event, Record};
 use glovebox_journal::ports::RunLog;
+use glovebox_pipeline::ir::Pipeline;
 use glovebox_plan::plan::Plan;
 use glovebox_plan::prepare::component_host::ComponentHost;
 use glovebox_plan::prepare::dependencies;
@@ -110,6 +113,7 @@ struct Start<'a> {
 impl Start<'_> {
     async fn run(self, folder: &RunFolder) -> CommandResult {
         let Self { arguments, project, plan, .. } = &self;
+        let arguments = *arguments;
         let connected = arguments.fleet.connect(&project.config, &project.workdir).await?;
         connected.require(&[Role::Drive, Role::Submit]).await?;
         let log = Arc::new(connected.fleet.log(connected.blobs.clone()));
@@ -127,8 +131,9 @@ impl Start<'_> {
         }
         terminal::say(format_args!("run {id} began in the fleet\n"));
         let reporter = Reporter::new(format, &plan.pipeline);
-        let records =
-            Followed { connected: &connected, log: &log, id: &id, waits }.follow(reporter, Vec::new()).await?;
+        let can_ask = answer_sources::can_ask(&arguments.people, &arguments.output);
+        let followed = Followed { connected: &connected, log: &log, id: &id, pipeline: &pipeline, waits, can_ask };
+        let records = followed.follow(reporter, Vec::new()).await?;
         let run = runs::create(&runs_dir, final_id)?;
         pull::into(&run, &log, &records, pipeline, true).await.inspect_err(|_| runs::discard(&run))?;
         pull::conclude(&run, &records, format, &runs_dir)
@@ -175,8 +180,11 @@ pub(super) struct Followed<'a> {
     pub(super) connected: &'a ConnectedFleet,
     pub(super) log: &'a Arc<NatsLog>,
     pub(super) id: &'a event::RunId,
+    pub(super) pipeline: &'a Arc<Pipeline>,
     /// False if this process ends when no machine makes a stage.
     pub(super) waits: bool,
+    /// True if a person at the terminal can be asked.
+    pub(super) can_ask: bool,
 }
 
 impl Followed<'_> {
@@ -184,19 +192,23 @@ impl Followed<'_> {
     pub(super) async fn follow(self, mut reporter: Reporter, before: Vec<Record>) -> Result<Vec<Record>, Stop> {
         let listen = |kind| signal(kind).map_err(|error| Stop::io("listen for signals", &error));
         let (mut interrupted, mut terminated) = (listen(SignalKind::interrupt())?, listen(SignalKind::terminate())?);
+        // A run that a person continues has ended before the new records, or is paused there.
         let (known, mut records, mut asked) = (before.len(), before, false);
-        let (began, mut is_told) = (tokio::time::Instant::now(), false);
+        let mut person = AtTerminal::new(self.can_ask);
+        let (began, mut is_told, mut has_begun) = (tokio::time::Instant::now(), false, false);
         let notes = self.connected.fleet.notes(self.id).await.map_err(|error| crate::fleet_connection::stop(&error))?;
         let (mut notes, mut last_note) = (std::pin::pin!(notes), String::new());
         loop {
             let from = records.last().map_or(1, |last| last.seq + 1);
             let page = self.log.read(self.id, from, PAGE_RECORDS).await.map_err(|error| unread(&error))?;
             page.iter().for_each(|record| reporter.record(record));
+            let new = page.len();
             records.extend(page);
-            if records.iter().skip(known).any(|record| is_end(&record.event)) {
+            person.look(&records, new, self.log, self.pipeline, &reporter).await?;
+            if records.len() > known && records.last().is_some_and(|last| is_end(&last.event, person.has_run_go_on())) {
                 break;
             }
-            let has_begun = records.iter().skip(known).any(|record| record.event.stage_started().is_some());
+            has_begun |= records.iter().rev().take(new).any(|record| record.event.stage_started().is_some());
             if !has_begun && !is_told && began.elapsed() > NO_MACHINE_AFTER {
                 is_told = true;
                 terminal::say("no machine has taken the run in 10 seconds; start one: `glovebox work --nats URL`\n");
@@ -215,7 +227,18 @@ impl Followed<'_> {
                     }
                     continue;
                 }
-                _ = interrupted.recv() => StopSignal::Interrupt,
+                answer = person.answer() => {
+                    if let Some(given) = answer {
+                        self.answer(given).await?;
+                    }
+                    continue;
+                }
+                _ = interrupted.recv() => {
+                    if person.leave() {
+                        continue;
+                    }
+                    StopSignal::Interrupt
+                }
                 _ = terminated.recv() => StopSignal::Terminate,
             };
             if asked {
@@ -232,6 +255,16 @@ impl Followed<'_> {
         Ok(records)
     }
 
+    /// Sends the answer of the person at the terminal.
+    async fn answer(&self, given: GivenAnswer) -> Result<(), Stop> {
+        let question = visible::line(given.question.as_str()).into_owned();
+        let sent = self.connected.fleet.send(self.id, &Message::Answer(given)).await;
+        if sent.map_err(|error| Stop::new(Exit::Transient, error.to_string()))? == Sent::Earlier {
+            terminal::say(format_args!("question `{question}` was answered already\n"));
+        }
+        Ok(())
+    }
+
     /// Asks the run to stop, so that it can be resumed.
     async fn stop(&self, signal: StopSignal) -> Result<(), Stop> {
         let sent = self.connected.fleet.send(self.id, &Message::Stop { signal }).await;
@@ -239,21 +272,11 @@ impl Followed<'_> {
     }
 }
 
-/// Returns true for the record after which no machine drives the run.
-fn is_end(event: &Event) -> bool {
-    matches!(event, Event::RunFinished(_) | Event::RunPaused(_))
-}
-
-pub(super) fn unread(error: &glovebox_journal::ports::PortError) -> Stop {
-    use glovebox_journal::ports::PortError;
-    let exit = match error {
-        PortError::Corrupt { .. } | PortError::Version { .. } => Exit::Mismatch,
-        PortError::Foreign { .. } | PortError::NoKey { .. } => Exit::Policy,
-        _ => Exit::Transient,
-    };
-    let text = error.to_string();
-    match text.split_once("\nhelp: ") {
-        Some((message, help)) => Stop::new(exit, message).with_help(help),
-        None => Stop::new(exit, text),
+/// Returns true for the record after which no machine drives the run, unless the person at the terminal has it go on.
+fn is_end(event: &Event, goes_on: bool) -> bool {
+    match event {
+        Event::RunFinished(_) => true,
+        Event::RunPaused(_) => !goes_on,
+        _ => false,
     }
 }

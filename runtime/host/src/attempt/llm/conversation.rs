@@ -8,8 +8,8 @@ mod steering_places;
 mod thread;
 mod transcript;
 
-pub use exchange_log::ExchangeLog;
 pub(super) use exchange_log::StoredExchange;
+pub use exchange_log::{ExchangeKeeper, ExchangeLog};
 pub(crate) use transcript::{NewMessages, ProviderExchange};
 
 use super::convert::into_record;

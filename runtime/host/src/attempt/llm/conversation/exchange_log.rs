@@ -12,15 +12,27 @@ use glovebox_record::spend::SpendTotals;
 use glovebox_record::transcript::Turn;
 use serde::{Deserialize, Serialize};
 use std::collections::VecDeque;
+use std::fmt;
 use std::io::{self, BufRead, BufReader, Seek, SeekFrom, Write};
+use std::sync::Arc;
 
 /// Maximum length of a file that is read, in bytes. A longer file is not used.
 const FILE_BYTES_MAX: u64 = 256 << 20;
+
+/// Keeps the lines of an attempt's log also where another machine finds them that makes the attempt again.
+pub trait ExchangeKeeper: fmt::Debug + Send + Sync {
+    /// Keeps a line. It is durable when this returns.
+    ///
+    /// # Errors
+    /// It could not be kept.
+    fn keep(&self, line: &[u8]) -> io::Result<()>;
+}
 
 /// The logged exchanges of an attempt.
 #[derive(Debug)]
 pub struct ExchangeLog {
     file: File,
+    keeper: Option<Arc<dyn ExchangeKeeper>>,
     turn: u32,
     stored: VecDeque<StoredExchange>,
     /// Cost of dropped exchanges that is not in a record yet.
@@ -71,7 +83,7 @@ enum ExchangeLine {
 
 impl ExchangeLog {
     fn new(file: File) -> Self {
-        Self { file, turn: 0, stored: VecDeque::new(), dropped: Usage::default(), steered: 0 }
+        Self { file, keeper: None, turn: 0, stored: VecDeque::new(), dropped: Usage::default(), steered: 0 }
     }
 
     /// Opens the log in a file that is open for reading and appending. Removes an incomplete last line.
@@ -80,6 +92,17 @@ impl ExchangeLog {
         let whole = exchanges.read()?;
         exchanges.file.set_len(whole)?;
         Ok(exchanges)
+    }
+
+    /// Has each further line kept elsewhere too.
+    #[must_use]
+    pub fn kept_by(self, keeper: Arc<dyn ExchangeKeeper>) -> Self {
+        Self { keeper: Some(keeper), ..self }
+    }
+
+    /// Returns the line that marks the cost of all exchanges before it as recorded.
+    pub fn booked_line() -> io::Result<Vec<u8>> {
+        line_of(&ExchangeLine::Booked)
     }
 
     /// Returns the transcript of the logged exchanges. The file must be open for reading.
@@ -126,12 +149,12 @@ impl ExchangeLog {
 
     /// Marks the cost of all logged exchanges as recorded.
     pub fn book(file: &mut File) -> io::Result<()> {
-        append(file, &ExchangeLine::Booked)
+        append(file, &ExchangeLine::Booked).map(drop)
     }
 
     /// Drops all logged exchanges, so that the model is asked again.
     pub fn drop_all(file: &mut File) -> io::Result<()> {
-        append(file, &ExchangeLine::Dropped)
+        append(file, &ExchangeLine::Dropped).map(drop)
     }
 
     fn take(&mut self, line: ExchangeLine) {
@@ -191,13 +214,18 @@ impl ExchangeLog {
         kept.steered = self.steered;
         let turn = self.turn;
         self.turn += 1;
-        append(&mut self.file, &ExchangeLine::Turn(turn, kept))
+        self.append(&ExchangeLine::Turn(turn, kept))
     }
 
     /// Appends the cost of a request that a quota refused in the middle of its answer. The attempt waits for the quota and is not
     /// recorded, so the cost is charged when the attempt is executed again.
     pub(crate) fn keep_refused(&mut self, lost: Usage) -> io::Result<()> {
-        append(&mut self.file, &ExchangeLine::Refused(lost))
+        self.append(&ExchangeLine::Refused(lost))
+    }
+
+    fn append(&mut self, line: &ExchangeLine) -> io::Result<()> {
+        let text = append(&mut self.file, line)?;
+        self.keeper.as_ref().map_or(Ok(()), |keeper| keeper.keep(&text))
     }
 }
 
@@ -259,12 +287,19 @@ impl StoredExchange {
     }
 }
 
-fn append(file: &mut File, line: &ExchangeLine) -> io::Result<()> {
-    let mut text = serde_json::to_vec(line)?;
-    text.push(b'\n');
+/// Appends a line, and returns it.
+fn append(file: &mut File, line: &ExchangeLine) -> io::Result<Vec<u8>> {
+    let text = line_of(line)?;
     file.seek(SeekFrom::End(0))?;
     file.write_all(&text)?;
-    file.sync_data()
+    file.sync_data()?;
+    Ok(text)
+}
+
+fn line_of(line: &ExchangeLine) -> io::Result<Vec<u8>> {
+    let mut text = serde_json::to_vec(line)?;
+    text.push(b'\n');
+    Ok(text)
 }
 
 /// Returns the hash by which a request is recognized. It ignores times.
