@@ -41,7 +41,10 @@ impl Attacker {
         let question = json!({ "protocol": 1, "fleet": self.fleet, "run": run, "machine": self.name, "ask": ask });
         let question = self.sign(PayloadType::FLEET_QUESTION, &question);
         let answer = self.nats.request(&format!("gb.c.{run}"), &question);
-        serde_json::from_slice(&answer).unwrap_or_default()
+        let signed: Value = serde_json::from_slice(&answer).unwrap_or_default();
+        let signed = STANDARD.decode(signed["payload"].as_str().unwrap_or_default()).unwrap();
+        let answer: Value = serde_json::from_slice(&signed).unwrap_or_default();
+        answer["content"]["answer"].clone()
     }
 
     /// Returns the records of a run with their numbers.

@@ -69,6 +69,15 @@ fn a_run_with_hold_outs_is_encrypted_for_everybody_who_must_not_read_it() {
     // The machine that judged has forgotten the run.
     fleet.wait_until("the files are removed", || files_with(&machines.join("checker"), SECRET).is_empty());
 
+    // Nor is what people say to a stage, and to a gate, on its way.
+    fleet.bench.write("pipeline.dot", &JUDGED.replace("cat src.txt", "sleep 5 && cat src.txt"));
+    fleet.with(&["run", "pipeline.dot", "--run-id", "steered", "--detach"]).ends(0);
+    fleet.wait_until("the stage runs", || fleet.has_sleep());
+    fleet.with(&["steer", "steered", "a", "look into the wicker cellar"]).ends(0);
+    fleet.pulled("steered");
+    assert!(fleet.records("steered").iter().any(|event| event.to_string().contains("wicker cellar")));
+    assert_eq!(heard.with("wicker cellar"), [""; 0]);
+
     // Nobody else has the key, whatever the servers let them read.
     fleet.admit("reader", "submit");
     let other = |words: &[&str]| {

@@ -354,6 +354,10 @@ fn a_person_at_the_terminal_of_the_client_answers_a_gate_or_leaves_it() {
     let session = begin("left");
     session.waits_for(prompt, 1).interrupts().waits_for("gate#1 stays open", 1);
     session.ends(10);
+    // The copy of the run that was made then is replaced.
+    let session = Session::start(fleet.command(&["resume", "left"]));
+    session.waits_for(prompt, 1).types("no\n");
+    session.ends(0);
     // Somebody else answers while the question is on the screen.
     let session = begin("elsewhere");
     session.waits_for(prompt, 1);

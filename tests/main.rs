@@ -59,6 +59,7 @@ mod fleet_attacks;
 mod fleet_faults;
 mod fleet_holdouts;
 mod fleet_money;
+mod fleet_places;
 mod fleet_runs;
 mod gate_reviews;
 mod gate_terminal;

@@ -91,7 +91,7 @@ use glovebox_workspace::project::Base;
 use glovebox_workspace::protect::Protected;
 use glovebox_workspace::quarantine::{QuarantineLimits, quarantine};
 use glovebox_workspace::stage::{ChangeLimits, ChangeRules, FoundChange, StageChanges, StageError, WorkspaceView};
-pub use handed_on::{ExchangeStore, HandedOn};
+pub use handed_on::{Claims, ExchangeStore, HandedOn, KeptLine};
 use paths::{AttemptPaths, Sealed};
 pub use preparing::Preparing;
 use recovery::Recovery;

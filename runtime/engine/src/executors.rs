@@ -10,7 +10,7 @@
 
 use crate::assignment::{Assignment, AttemptResult};
 use crate::follow::Fault;
-use glovebox_journal::event::{MachineId, NodeId};
+use glovebox_journal::event::{MachineId, Moved, NodeId};
 use glovebox_journal::ports::Delivery;
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -24,9 +24,9 @@ pub trait Executors {
     /// driver stops its attempts and waits for them.
     const OUTLIVE_DRIVER: bool;
 
-    /// Waits for a machine that can make the attempt of a delivery. The driver may drop the future, which takes the request
-    /// back.
-    fn seat(&self, delivery: &Delivery) -> impl Future<Output = Result<Self::Seat, Fault>>;
+    /// Waits for a machine that can make the attempt of a delivery. `place` is where the branch is, if another machine made its last
+    /// attempt. The driver may drop the future, which takes the request back.
+    fn seat(&self, delivery: &Delivery, place: Option<&Moved>) -> impl Future<Output = Result<Self::Seat, Fault>>;
 
     /// Waits for the result of an attempt that was claimed by an earlier driver. It returns at once if the result is already
     /// there. Requests to stop and messages in the assignment are those of the new driver. `None` if no machine has the
@@ -71,7 +71,7 @@ impl<E: AsyncFn(Assignment) -> Result<AttemptResult, Fault>> Executors for Here<
 
     const OUTLIVE_DRIVER: bool = false;
 
-    async fn seat(&self, _delivery: &Delivery) -> Result<Self, Fault> {
+    async fn seat(&self, _delivery: &Delivery, _place: Option<&Moved>) -> Result<Self, Fault> {
         Ok(*self)
     }
 

@@ -213,7 +213,12 @@ fn ready(node: &str, ordinal: u32) -> Event {
 }
 
 fn claimed(node: &str, ordinal: u32) -> Event {
-    Event::StageStarted(StageStarted { attempt: attempt(node, ordinal), worker: "w1".into(), machine: None })
+    Event::StageStarted(StageStarted {
+        attempt: attempt(node, ordinal),
+        worker: "w1".into(),
+        machine: None,
+        moved: None,
+    })
 }
 
 fn route(from: &str, to: &str, edge: usize, condition: &str) -> Event {

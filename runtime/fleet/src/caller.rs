@@ -7,9 +7,9 @@ use crate::eligibility::MAKERS;
 use crate::fleet::Fleet;
 use crate::held::LeaseState;
 use crate::roster::{Place, Signed};
-use crate::run_key::SealedKey;
-use crate::wire::{Answer, Ask, Order, Question};
-use glovebox_journal::event::{MachineId, NodeId, RunId};
+use crate::run_key::{RunKey, SealedKey, TextKind};
+use crate::wire::{Answer, AnswerContent, AnswerMessage, Ask, Order, PROTOCOL, Question};
+use glovebox_journal::event::{Digest, MachineId, NodeId, RunId};
 use glovebox_journal::ports::PortError;
 use glovebox_signing::envelope::PayloadType;
 use std::collections::BTreeSet;
@@ -56,10 +56,32 @@ async fn question_at(fleet: &Fleet, run: &RunId, message: &[u8], at: Place) -> R
     }
 }
 
-/// A driver's right to answer.
+/// Signs and encrypts the answers of a driver, while it has the lease.
 pub(crate) struct Voice {
-    pub(crate) client: async_nats::Client,
+    pub(crate) fleet: Fleet,
+    pub(crate) run: RunId,
+    /// The key of the run, if it is encrypted.
+    pub(crate) key: Option<RunKey>,
     pub(crate) lease: Arc<LeaseState>,
+}
+
+impl Voice {
+    /// Returns the message with an answer, signed, so that nobody who gets it on the way can change it.
+    fn message(&self, question: Digest, answer: &Answer, key: Option<SealedKey>) -> Result<Vec<u8>, PortError> {
+        let failed = |error: serde_json::Error| PortError::Unavailable(error.to_string());
+        // Only answers with contents are encrypted. A machine that is refused has no key, and must be able to read the reason.
+        let is_secret = matches!(answer, Answer::Order(_) | Answer::GoOn { .. } | Answer::Denied(_));
+        let content = match self.key.as_ref().filter(|_| is_secret) {
+            None => AnswerContent::Answer(answer.clone()),
+            Some(key) => {
+                let text = serde_json::to_vec(answer).map_err(failed)?;
+                AnswerContent::Encrypted(key.encrypt_text(TextKind::Answer, &text))
+            }
+        };
+        let (fleet, run) = (self.fleet.id()?.to_owned(), self.run.clone());
+        let message = AnswerMessage { protocol: PROTOCOL, fleet, run, question, key, content };
+        self.fleet.sign(PayloadType::FLEET_ANSWER, &serde_json::to_vec(&message).map_err(failed)?)
+    }
 }
 
 /// A machine that waits for an answer.
@@ -78,8 +100,8 @@ impl Caller {
 
     /// Gives the machine an attempt.
     pub(crate) fn order(self, order: &Order) {
-        let Self { key, answers, .. } = self;
-        answers.send(&Answer::Order(Order { key, ..order.clone() }));
+        let Self { key, mut answers, .. } = self;
+        answers.send_to(&Answer::Order(order.clone()), key);
     }
 }
 
@@ -90,6 +112,7 @@ pub(crate) type Claimant = (Caller, Option<Arc<BTreeSet<NodeId>>>);
 pub(crate) struct Answers {
     voice: Arc<Voice>,
     asked: Instant,
+    question: Digest,
     /// `None` after the answer.
     subject: Option<async_nats::Subject>,
     /// The answer if this is dropped.
@@ -98,8 +121,9 @@ pub(crate) struct Answers {
 
 impl Answers {
     /// Creates the answer to a question that arrived now. It is [`Answer::NotNeeded`] if no other one is given.
-    pub(crate) fn new(voice: &Arc<Voice>, subject: Option<async_nats::Subject>) -> Self {
-        Self { voice: Arc::clone(voice), asked: Instant::now(), subject, otherwise: Answer::NotNeeded }
+    pub(crate) fn new(voice: &Arc<Voice>, message: &async_nats::Message) -> Self {
+        let (subject, question) = (message.reply.clone(), Digest::hash(&message.payload));
+        Self { voice: Arc::clone(voice), asked: Instant::now(), question, subject, otherwise: Answer::NotNeeded }
     }
 
     /// Sets the answer if this is dropped.
@@ -119,13 +143,13 @@ impl Answers {
     }
 
     pub(crate) fn send(mut self, answer: &Answer) {
-        self.send_to(answer);
+        self.send_to(answer, None);
     }
 
-    fn send_to(&mut self, answer: &Answer) {
+    fn send_to(&mut self, answer: &Answer, key: Option<SealedKey>) {
         let Some(subject) = self.subject.take().filter(|_| self.voice.lease.is_held()) else { return };
-        let Ok(text) = serde_json::to_vec(answer) else { return };
-        let client = self.voice.client.clone();
+        let Ok(text) = self.voice.message(self.question, answer, key) else { return };
+        let client = self.voice.fleet.client.clone();
         // An answer that is lost is asked for again.
         tokio::spawn(async move { client.publish(subject, text.into()).await });
     }
@@ -134,7 +158,7 @@ impl Answers {
 impl Drop for Answers {
     fn drop(&mut self) {
         let otherwise = self.otherwise.clone();
-        self.send_to(&otherwise);
+        self.send_to(&otherwise, None);
     }
 }
 

@@ -5,7 +5,7 @@ use crate::eligibility::Eligibility;
 use crate::fleet::Fleet;
 use crate::lease::Lease;
 use crate::roster::Signed;
-use crate::run_key::{RunKey, SealedKey};
+use crate::run_key::SealedKey;
 use crate::statement::{Admission, Role};
 use crate::wire::{Answer, Ask, Order, Question};
 use glovebox_engine::assignment::Assignment;
@@ -33,11 +33,8 @@ const REASON_CHARS_MAX: usize = 1000;
 /// The tasks for which machines are wanted, and the attempts in progress.
 pub(crate) struct Desk {
     pub(crate) plan: Digest,
-    /// The id of the fleet.
-    pub(crate) fleet: String,
-    pub(crate) run: RunId,
-    /// The key of the run, if it is encrypted.
-    pub(crate) key: Option<RunKey>,
+    /// How long the next stage of a branch waits for the machine of the last one. `None` for the default.
+    pub(crate) wait_warm: Option<Duration>,
     /// Which machines may make which stages.
     pub(crate) eligibility: Eligibility,
     /// The budget of the run.
@@ -52,7 +49,7 @@ pub(crate) struct Desk {
 
 #[derive(Default)]
 pub(crate) struct Tasks {
-    pub(crate) wanted: HashMap<Task, oneshot::Sender<Claimant>>,
+    pub(crate) wanted: HashMap<Task, Wanted>,
     /// Machines that asked for a task just before the driver did.
     pub(crate) early: HashMap<Task, Claimant>,
     pub(crate) running: BTreeMap<AttemptId, Running>,
@@ -66,8 +63,24 @@ pub(crate) struct Tasks {
     pub(crate) losses: HashMap<Task, u32>,
     /// What lost attempts have paid or reserved, until the next attempt of the task says how much that is.
     pub(crate) held: HashMap<Task, (NodeId, Spend)>,
+    /// Machines that were lost or gave an attempt of the run back. No branch waits for them.
+    pub(crate) left: BTreeSet<MachineId>,
     /// Why the last machine that asked for a task did not make it.
     pub(crate) lacking: HashMap<Task, String>,
+}
+
+/// A task for which a machine is wanted.
+pub(crate) struct Wanted {
+    pub(crate) sender: oneshot::Sender<Claimant>,
+    /// The machine for which the task waits first, because the branch is there, and until when.
+    pub(crate) warm: Option<(MachineId, Instant)>,
+}
+
+impl Wanted {
+    /// Returns true if the task still waits for another machine.
+    pub(crate) fn waits_for_other(&self, machine: &MachineId) -> bool {
+        self.warm.as_ref().is_some_and(|(warm, until)| warm != machine && Instant::now() < *until)
+    }
 }
 
 /// An attempt in progress.
@@ -99,9 +112,12 @@ impl Tasks {
         match self.running.values().find(|running| running.task == task) {
             Some(running) if running.machine == caller.machine => caller.order(&running.order),
             Some(_) => caller.answers.send(&Answer::NotNeeded),
+            None if self.wanted.get(&task).is_some_and(|wanted| wanted.waits_for_other(&caller.machine)) => {
+                caller.answers.send(&Answer::Later);
+            }
             None => match self.wanted.remove(&task) {
                 // The driver may have given up the request meanwhile: then the caller is dropped, and told so.
-                Some(wanted) => drop(wanted.send((caller, can_make))),
+                Some(wanted) => drop(wanted.sender.send((caller, can_make))),
                 None => {
                     if self.early.len() >= EARLY_MAX {
                         self.early.clear();
@@ -126,7 +142,8 @@ impl Tasks {
         let Caller { machine, answers, .. } = caller;
         let reason = format!("`{}` needs {}", task.node, lacks.join(", "));
         // A machine can ask for tasks that do not exist.
-        if self.wanted.contains_key(&task) {
+        if let Some(wanted) = self.wanted.get_mut(&task) {
+            wanted.warm = wanted.warm.take().filter(|(warm, _)| *warm != machine);
             self.lacking.insert(task, format!("`{machine}` lacks {}", lacks.join(", ")));
         }
         answers.send(&Answer::Refused { reason });
@@ -139,6 +156,7 @@ impl Tasks {
         let reason: String = reason.chars().take(REASON_CHARS_MAX).collect();
         tracing::warn!(%attempt, %machine, reason, "a machine gave an attempt back");
         running.is_given_back = true;
+        self.left.insert(machine.clone());
         let task = running.task.clone();
         self.lacking.insert(task, format!("`{machine}` gave it back: {reason}"));
         true
@@ -162,8 +180,8 @@ impl Desk {
 
     /// Answers a question that arrived, if it may be asked.
     pub(crate) async fn reply(&self, fleet: &Fleet, run: &RunId, message: async_nats::Message) {
-        let answers = Answers::new(&self.voice, message.reply);
-        // Another driver asks whether the run has one.
+        let answers = Answers::new(&self.voice, &message);
+        // An empty question asks whether the run has a driver. Drivers and machines ask it.
         if message.payload.is_empty() {
             return answers.send(&Answer::NotNeeded);
         }
@@ -202,8 +220,9 @@ impl Desk {
 
     /// Returns the key of the run for a machine, if the run is encrypted and the machine may have it.
     fn key_for(&self, Signed { machine, admission, .. }: &Signed) -> Option<SealedKey> {
-        let key = self.key.as_ref().filter(|_| admission.has_any(&[Role::Verify]))?;
-        key.seal(&self.fleet, &self.run, machine)
+        let Voice { fleet, run, key, .. } = &*self.voice;
+        let key = key.as_ref().filter(|_| admission.has_any(&[Role::Verify]))?;
+        key.seal(fleet.id().ok()?, run, machine)
     }
 
     /// Answers a machine, now or when the driver has decided.
@@ -323,7 +342,7 @@ impl Desk {
         let mut tasks = self.lock();
         let held = tasks.held.remove(&task);
         let claimed = ClaimedTask { attempt: attempt.clone(), branch: task.branch.clone(), token: assignment.token };
-        let order = Order { task: claimed, plan: self.plan, key: None };
+        let order = Order { task: claimed, plan: self.plan };
         let running = Running {
             task,
             attempt: assignment.attempt.clone(),

@@ -184,13 +184,18 @@ impl Drivers {
     pub async fn drive(&self, turn: &DriveTurn, here: &RunHere, dir: RunDir) -> Result<TurnEnd, Fault> {
         let executor = here.executor();
         let (run, lease) = (&turn.run, self.fleet.lease);
-        if turn.comes_again() && self.is_driven(run).await {
+        if turn.comes_again() && self.fleet.is_driven(run, lease.third()).await {
             return Ok(TurnEnd::Again(lease.duration()));
         }
         self.queue.pulled.lock().unwrap_or_else(PoisonError::into_inner).insert(run.clone(), Arc::clone(&turn.held));
         let held = self.queue.take(run).await?;
-        let run_blobs = self.log.blobs_of(run).await?;
-        let mail = NatsMail::open(&self.fleet, run).await?;
+        let secrecy = self.log.secrecy(run).await?;
+        // A key that was lent for an attempt is not one to drive with.
+        if self.fleet.keys.kept(run).is_none() {
+            return Err(PortError::NoKey { run: run.clone() }.into());
+        }
+        let run_blobs = self.log.blobs_with(&secrecy);
+        let mail = NatsMail::open(&self.fleet, run, secrecy.clone()).await?;
         let (journal, blobs, queue) = (Arc::clone(&self.log), Arc::new(run_blobs.clone()), self.queue.clone());
         let stores = OpenStores::<FleetStores> { journal, blobs, mail, lease: queue, held };
         let session = Session::read_from(dir, stores, run, executor.worker.clone(), &mut ()).await?;
@@ -224,7 +229,8 @@ impl Drivers {
             Err(error) => return Err(error.into()),
         }
         let budget = budget(&executor.plan, session.state());
-        let executors = FleetExecutors::new(&self.fleet, run_blobs, run.clone(), executor, budget, &turn.held).await?;
+        let executors =
+            FleetExecutors::new(&self.fleet, run_blobs, run.clone(), executor, budget, &turn.held, &secrecy).await?;
         let limits = DriveLimits { inbox: Inbox::new(Attendance::default(), mail), disk: None, liveness: None };
         let driven =
             session.drive_on(&executor.plan, &LocalSignals::new(), limits, &mut (), &Machines(&executors)).await;
@@ -234,11 +240,12 @@ impl Drivers {
             Err(error) => Err(error.into()),
         }
     }
+}
 
-    /// Returns true if a driver that has its lease answers.
-    async fn is_driven(&self, run: &RunId) -> bool {
-        let jetstream = &self.fleet.jetstream;
-        let answer = jetstream.request(jetstream.name.questions(run), Bytes::new(), self.fleet.lease.third());
+impl Fleet {
+    /// Returns true if a driver of the run that has its lease answers within this time.
+    pub(crate) async fn is_driven(&self, run: &RunId, within: Duration) -> bool {
+        let answer = self.jetstream.request(self.jetstream.name.questions(run), Bytes::new(), within);
         answer.await.is_ok()
     }
 }

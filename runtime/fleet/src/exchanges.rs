@@ -1,25 +1,27 @@
-//! The answers of models that the attempts of a run were given, on the stream.
+//! The answers of models that an attempt was given, on the stream.
 //!
 //! A machine keeps each answer here before the component of the stage gets it. When the machine is lost, the next one that makes the
-//! attempt reads them, so nothing is paid for twice. A line counts if it is signed by a machine for which the attempt was claimed, while
-//! that machine was admitted to make attempts.
+//! attempt reads them, so nothing is paid for twice. A line counts if the machine of one of the attempt's claims signed it, while that
+//! machine was admitted to make the stage. If two lines have the same claim and place, the first one counts, so a line that is stored
+//! again changes nothing. A line that counts and cannot be read is an error: its cost would be lost.
 
-use crate::eligibility::MAKERS;
+use crate::blobs::ObjectBlobs;
 use crate::fleet::Fleet;
-use crate::jetstream::{Publish, RequestError};
-use crate::log::NatsLog;
+use crate::jetstream::{Message, Publish, RequestError};
 use crate::repetition::patiently;
 use crate::roster::Place;
-use crate::run_key::TextKind;
+use crate::run_key::{Secrecy, TextKind};
+use crate::statement::Role;
 use crate::wire::PROTOCOL;
-use glovebox_engine::attempt::ExchangeStore;
-use glovebox_journal::event::{Digest, MachineId, RunId};
+use glovebox_engine::attempt::{Claims, ExchangeStore, KeptLine};
+use glovebox_journal::event::{Digest, RunId};
 use glovebox_journal::ports::{BlobStore as _, PortError};
 use glovebox_signing::envelope::PayloadType;
 use serde::{Deserialize, Serialize};
-use std::collections::BTreeSet;
+use std::collections::BTreeMap;
 use std::fmt;
 use std::io;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, mpsc};
 use tokio::runtime::Handle;
 
@@ -29,17 +31,23 @@ const MESSAGE_BYTES_MAX: usize = 360 * 1024;
 const LINE_BYTES_MAX: u64 = 64 << 20;
 /// Maximum size in bytes of the lines of an attempt that are read.
 const LINES_BYTES_MAX: usize = 256 << 20;
+/// Maximum number of messages that are read for an attempt.
+const MESSAGES_MAX: usize = 20_000;
 
 /// What a machine signs.
 #[derive(Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct KeptLine {
+struct SignedLine {
     protocol: u32,
     /// The id of the fleet.
     fleet: String,
     run: RunId,
     /// The name of the attempt, which is the same when it is made again.
     attempt: String,
+    /// The number of the record with the claim.
+    token: u64,
+    /// The place of the line among those of the claim.
+    place: u64,
     content: Content,
 }
 
@@ -48,28 +56,35 @@ struct KeptLine {
 enum Content {
     /// The line.
     Line(String),
-    /// The line, encrypted with the key of the run.
-    Encrypted(String),
     /// The blob with a line that is too large for a message.
     Blob(Digest),
+    /// One of these, encrypted with the key of the run.
+    Encrypted(String),
 }
 
-/// The exchanges of one run.
+/// The exchanges of one attempt.
 #[derive(Clone)]
-pub(crate) struct RunExchanges {
+pub(crate) struct AttemptExchanges {
     pub(crate) fleet: Fleet,
-    pub(crate) log: Arc<NatsLog>,
+    pub(crate) blobs: ObjectBlobs,
+    pub(crate) secrecy: Secrecy,
     pub(crate) run: RunId,
+    /// The number of the record with the claim.
+    pub(crate) token: u64,
+    /// Number of lines that were kept for this claim.
+    pub(crate) kept: Arc<AtomicU64>,
+    /// Set when the attempt must stop.
+    pub(crate) stop: Arc<AtomicBool>,
     pub(crate) runtime: Handle,
 }
 
-impl fmt::Debug for RunExchanges {
+impl fmt::Debug for AttemptExchanges {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("RunExchanges").field("run", &self.run).finish_non_exhaustive()
+        f.debug_struct("AttemptExchanges").field("run", &self.run).field("token", &self.token).finish_non_exhaustive()
     }
 }
 
-impl RunExchanges {
+impl AttemptExchanges {
     /// Runs a future on the runtime of the machine. This thread may belong to a guest, and must not run the tasks of the runtime.
     fn wait<T: Send + 'static>(
         &self,
@@ -82,92 +97,120 @@ impl RunExchanges {
 
     async fn publish(self, attempt: String, line: String) -> Result<(), PortError> {
         let failed = |error: &dyn std::error::Error| PortError::Unavailable(error.to_string());
-        let content = match (line.len() <= MESSAGE_BYTES_MAX, self.fleet.keys.key(&self.run)) {
-            (true, None) => Content::Line(line),
-            (true, Some(key)) => Content::Encrypted(key.encrypt_text(TextKind::Exchange, line.as_bytes())),
-            (false, _) => {
-                let blobs = self.log.blobs_of(&self.run).await?;
+        let mut content = match line.len() <= MESSAGE_BYTES_MAX {
+            true => Content::Line(line),
+            false => {
+                let blobs = self.blobs.clone();
                 let put = tokio::task::spawn_blocking(move || blobs.put_bytes(line.as_bytes()));
                 Content::Blob(put.await.map_err(|error| failed(&error))??)
             }
         };
-        let (fleet, run) = (self.fleet.id()?.to_owned(), self.run.clone());
-        let kept = KeptLine { protocol: PROTOCOL, fleet, run, attempt: attempt.clone(), content };
-        let kept = serde_json::to_vec(&kept).map_err(|error| failed(&error))?;
-        let payload = self.fleet.sign(PayloadType::FLEET_EXCHANGE, &kept)?.into();
+        if let Some(key) = self.secrecy.key() {
+            let text = serde_json::to_vec(&content).map_err(|error| failed(&error))?;
+            content = Content::Encrypted(key.encrypt_text(TextKind::Exchange, &text));
+        }
+        let (fleet, run, token) = (self.fleet.id()?.to_owned(), self.run.clone(), self.token);
+        let place = self.kept.fetch_add(1, Ordering::Relaxed);
+        let signed = SignedLine { protocol: PROTOCOL, fleet, run, attempt: attempt.clone(), token, place, content };
+        let signed = serde_json::to_vec(&signed).map_err(|error| failed(&error))?;
+        let payload = self.fleet.sign(PayloadType::FLEET_EXCHANGE, &signed)?.into();
         let (jetstream, subject) = (&self.fleet.jetstream, self.fleet.jetstream.name.exchanges(&self.run, &attempt));
         let message = [Publish { subject, payload }];
-        // A line that is stored twice replaces the first one.
         let stored = patiently(self.fleet.patience, || jetstream.append(&message, None, "")).await;
         stored.map(drop).map_err(|error| failed(&error))
     }
 
-    async fn lines(self, attempt: String, machines: BTreeSet<MachineId>) -> Result<Vec<u8>, PortError> {
+    async fn lines(self, attempt: String, claims: Claims) -> Result<Vec<KeptLine>, PortError> {
         let (jetstream, patience) = (&self.fleet.jetstream, self.fleet.patience);
         let subject = jetstream.name.exchanges(&self.run, &attempt);
-        let (mut lines, mut from) = (Vec::new(), 1);
-        loop {
+        let (mut lines, mut from, mut left) = (BTreeMap::new(), 1, LINES_BYTES_MAX);
+        for _ in 0..MESSAGES_MAX {
+            if self.stop.load(Ordering::Relaxed) {
+                return Err(PortError::Unavailable("the attempt was stopped".to_owned()));
+            }
             let next = patiently(patience, || jetstream.next(&subject, from)).await;
             let next = next.map_err(|error: RequestError| PortError::Unavailable(error.to_string()))?;
-            let Some(message) = next else { return Ok(lines) };
+            let Some(message) = next else {
+                let line = |((token, _), line)| KeptLine { token, line };
+                return Ok(lines.into_iter().map(line).collect());
+            };
             from = message.seq + 1;
-            let at = Place::new(message.seq, message.time);
-            match self.line(&attempt, &machines, &message.payload, at).await {
-                Ok(line) => lines.extend_from_slice(line.as_bytes()),
+            left = left.checked_sub(message.payload.len()).ok_or_else(too_much)?;
+            match self.open(&attempt, &claims, &message).await {
+                Ok((at, content)) if !lines.contains_key(&at) => {
+                    let line = self.line(content).await?;
+                    left = left.checked_sub(line.len()).ok_or_else(too_much)?;
+                    lines.insert(at, line);
+                }
+                Ok(_) => {}
                 Err(error @ PortError::Unavailable(_)) => return Err(error),
                 Err(error) => tracing::warn!(run = %self.run, %error, "a kept answer of a model was dropped"),
             }
-            if lines.len() > LINES_BYTES_MAX {
-                return Ok(Vec::new());
-            }
         }
+        Err(too_much())
     }
 
-    /// Opens one message.
-    async fn line(
+    /// Opens one message. Returns the number of the claim, the place of the line, and its content.
+    async fn open(
         &self,
         attempt: &str,
-        machines: &BTreeSet<MachineId>,
-        message: &[u8],
-        at: Place,
-    ) -> Result<String, PortError> {
-        let corrupt = |found: String| PortError::Corrupt { what: "a kept answer of a model".to_owned(), found };
-        let signed = self.fleet.open(PayloadType::FLEET_EXCHANGE, message, at, MAKERS, 0).await?;
-        if !machines.iter().any(|machine| machine.as_str() == signed.admission.name.as_str()) {
-            return Err(corrupt(format!("the attempt was never claimed for `{}`", signed.admission.name)));
-        }
-        let kept: KeptLine = serde_json::from_slice(&signed.payload).map_err(|error| corrupt(error.to_string()))?;
-        let KeptLine { protocol, fleet, run, attempt: of, content } = kept;
+        claims: &Claims,
+        message: &Message,
+    ) -> Result<((u64, u64), Content), PortError> {
+        let at = Place::new(message.seq, message.time);
+        let role = if claims.judges { Role::Verify } else { Role::Build };
+        let signed = self.fleet.open(PayloadType::FLEET_EXCHANGE, &message.payload, at, &[role], 0).await?;
+        let found: SignedLine = serde_json::from_slice(&signed.payload).map_err(|error| corrupt(&error))?;
+        let SignedLine { protocol, fleet, run, attempt: of, token, place, content } = found;
         if protocol != PROTOCOL || fleet != self.fleet.id()? || run != self.run || of != attempt {
-            return Err(corrupt("it is one of another attempt".to_owned()));
+            return Err(corrupt(&"it is one of another attempt"));
         }
-        let bytes = match (content, self.fleet.keys.key(&self.run)) {
-            (Content::Line(line), None) => return whole(line).map_err(corrupt),
-            (Content::Encrypted(text), Some(key)) => {
-                key.decrypt_text(TextKind::Exchange, &text).map_err(|error| corrupt(error.to_string()))?
+        let name = signed.admission.name;
+        if claims.machines.get(&token).is_none_or(|machine| machine.as_str() != name.as_str()) {
+            return Err(corrupt(&format!("the attempt was not claimed for `{name}`")));
+        }
+        Ok(((token, place), content))
+    }
+
+    /// Returns a line. One that its machine has signed and that cannot be read is an error: its cost would be lost.
+    async fn line(&self, content: Content) -> Result<String, PortError> {
+        let content = match (self.secrecy.key(), content) {
+            (None, content) => content,
+            (Some(key), Content::Encrypted(text)) => {
+                let opened = key.decrypt_text(TextKind::Exchange, &text).map_err(|error| corrupt(&error))?;
+                serde_json::from_slice(&opened).map_err(|error| corrupt(&error))?
             }
-            (Content::Blob(digest), _) => {
-                let blobs = self.log.blobs_of(&self.run).await?;
-                let read = tokio::task::spawn_blocking(move || blobs.read_all(&digest, LINE_BYTES_MAX)).await;
-                read.map_err(|error| PortError::Unavailable(error.to_string()))??
-            }
-            _ => return Err(corrupt("it is encrypted, or its run is, but not both".to_owned())),
+            (Some(_), _) => return Err(corrupt(&"it is not encrypted, and its run is")),
         };
-        String::from_utf8(bytes).map_err(|error| error.to_string()).and_then(whole).map_err(corrupt)
+        let line = match content {
+            Content::Line(line) => line,
+            Content::Blob(digest) => {
+                let blobs = self.blobs.clone();
+                let read = tokio::task::spawn_blocking(move || blobs.read_all(&digest, LINE_BYTES_MAX)).await;
+                let bytes = read.map_err(|error| PortError::Unavailable(error.to_string()))??;
+                String::from_utf8(bytes).map_err(|error| corrupt(&error))?
+            }
+            Content::Encrypted(_) => return Err(corrupt(&"it is encrypted, and its run is not, or it is twice")),
+        };
+        match line.find('\n').is_some_and(|end| end + 1 == line.len()) {
+            true => Ok(line),
+            false => Err(corrupt(&"it is not one line")),
+        }
     }
 }
 
-/// Returns a line if it is one whole line.
-fn whole(line: String) -> Result<String, String> {
-    match line.find('\n') == line.len().checked_sub(1) && !line.is_empty() {
-        true => Ok(line),
-        false => Err("it is not one line".to_owned()),
-    }
+fn corrupt(found: &dyn fmt::Display) -> PortError {
+    PortError::Corrupt { what: "a kept answer of a model".to_owned(), found: found.to_string() }
 }
 
-impl ExchangeStore for RunExchanges {
-    fn read(&self, attempt: &str, machines: &BTreeSet<MachineId>) -> io::Result<Vec<u8>> {
-        self.wait(self.clone().lines(attempt.to_owned(), machines.clone()))
+fn too_much() -> PortError {
+    let found = format!("there are more than {MESSAGES_MAX} messages or {LINES_BYTES_MAX} bytes of one attempt");
+    PortError::Corrupt { what: "the kept answers of a model".to_owned(), found }
+}
+
+impl ExchangeStore for AttemptExchanges {
+    fn read(&self, attempt: &str, claims: &Claims) -> io::Result<Vec<KeptLine>> {
+        self.wait(self.clone().lines(attempt.to_owned(), claims.clone()))
     }
 
     fn keep(&self, attempt: &str, line: &[u8]) -> io::Result<()> {

@@ -6,19 +6,20 @@
 
 use crate::blobs::ObjectBlobs;
 use crate::caller::{Voice, lock};
-use crate::desk::{Desk, FleetSeat, Look, Running, Tasks, Waiting};
+use crate::desk::{Desk, FleetSeat, Look, Running, Tasks, Waiting, Wanted};
 use crate::eligibility::Eligibility;
 use crate::fleet::Fleet;
 use crate::held::HeldLease;
 use crate::jetstream::{JetStream, Publish};
 use crate::result::ExpectedResult;
+use crate::run_key::Secrecy;
 use crate::wire::{Answer, Pointer};
 use futures_util::StreamExt as _;
 use glovebox_engine::assignment::{Assignment, AttemptResult};
 use glovebox_engine::driver::{Executors, Fault, MadeAttempt, Seat};
 use glovebox_engine::run::ResultCheck;
 use glovebox_host::budget::Budget;
-use glovebox_journal::event::{AttemptId, Ending, MachineId, NodeId, RunId, StageFinished};
+use glovebox_journal::event::{AttemptId, Ending, MachineId, Moved, NodeId, RunId, StageFinished, Task};
 use glovebox_journal::ports::Delivery;
 use glovebox_plan::prepare::executor::Executor;
 use glovebox_record::{Failure, FailureClass, FailureCode, Outcome};
@@ -34,6 +35,10 @@ use tokio::time::{Instant, sleep, timeout};
 const OFFER_AGAIN: [Duration; 2] = [Duration::from_secs(2), Duration::from_secs(5)];
 /// Time without a machine after which the people who follow the run are told.
 const NOBODY_AFTER: Duration = Duration::from_secs(6);
+/// How long the next stage of a branch waits for the machine that made the last one, by default; and if stages left files at ignored
+/// paths there.
+const WAIT_WARM: Duration = Duration::from_secs(5);
+const WAIT_WARM_FILES: Duration = Duration::from_secs(600);
 /// Number of machines that may be lost with one task before its attempt fails.
 const LOSSES_MAX: u32 = 5;
 /// Number of questions that are answered at the same time.
@@ -45,6 +50,7 @@ pub struct FleetExecutors {
     jetstream: JetStream,
     blobs: ObjectBlobs,
     run: RunId,
+    secrecy: Secrecy,
     fleet: Fleet,
     check: ResultCheck,
     answering: AbortHandle,
@@ -62,35 +68,25 @@ impl FleetExecutors {
     /// # Errors
     ///
     /// No server answers.
-    pub async fn new(
+    pub(crate) async fn new(
         fleet: &Fleet,
         blobs: ObjectBlobs,
         run: RunId,
         executor: &Executor,
         budget: Budget,
         held: &HeldLease,
+        secrecy: &Secrecy,
     ) -> Result<Self, Fault> {
         let jetstream = fleet.jetstream.clone();
         let questions = fleet.client.subscribe(jetstream.name.questions(&run)).await?;
         let (tasks, changed) = (Mutex::default(), Notify::new());
         let plan = &executor.plan;
-        let key = fleet.keys.key(&run);
+        let (key, wait_warm) = (secrecy.key().cloned(), plan.placement.wait_warm);
         let (eligibility, plan) = (Eligibility::new(plan).encrypted(key.is_some()), plan.digest());
-        let (fleet_id, of, since) = (fleet.id()?.to_owned(), run.clone(), Instant::now());
-        let voice = Arc::new(Voice { client: fleet.client.clone(), lease: Arc::clone(held.state()) });
-        let desk = Arc::new(Desk {
-            plan,
-            fleet: fleet_id,
-            run: of,
-            key,
-            eligibility,
-            budget,
-            lease: fleet.lease,
-            voice,
-            since,
-            tasks,
-            changed,
-        });
+        let since = Instant::now();
+        let voice = Arc::new(Voice { fleet: fleet.clone(), run: run.clone(), key, lease: Arc::clone(held.state()) });
+        let desk =
+            Arc::new(Desk { plan, wait_warm, eligibility, budget, lease: fleet.lease, voice, since, tasks, changed });
         let (asked, answering, about) = (fleet.clone(), Arc::clone(&desk), run.clone());
         let answering = tokio::spawn(async move {
             // A machine about which the servers must be asked does not keep the others waiting.
@@ -98,7 +94,8 @@ impl FleetExecutors {
             questions.for_each_concurrent(QUESTIONS_MAX, |message| desk.reply(asked, about, message)).await;
         });
         let (fleet, check, answering) = (fleet.clone(), ResultCheck::new(executor), answering.abort_handle());
-        Ok(Self { desk, fleet, jetstream, blobs, run, check, answering })
+        let secrecy = secrecy.clone();
+        Ok(Self { desk, fleet, jetstream, blobs, run, secrecy, check, answering })
     }
 
     /// Points to a task again.
@@ -114,20 +111,22 @@ impl FleetExecutors {
     /// Reads the result of an attempt that a machine was given. `None` if no stored one counts.
     async fn result(&self, assignment: &Assignment, machine: &MachineId) -> Result<Option<AttemptResult>, Fault> {
         let role = self.desk.eligibility.role(&assignment.stage());
-        let Self { fleet, blobs, run, check, .. } = self;
-        ExpectedResult { fleet, blobs, run, check, assignment, machine, role }.find().await
+        let Self { fleet, blobs, run, secrecy, check, .. } = self;
+        ExpectedResult { fleet, blobs, run, secrecy, check, assignment, machine, role }.find().await
     }
 
     /// Notes that the machine of an attempt was lost. Returns the result of the attempt if that happened too often.
     fn lose(&self, id: &AttemptId) -> Option<AttemptResult> {
         let mut tasks = self.desk.lock();
-        let Running { task, machine, attempt, held, .. } = tasks.running.remove(id)?;
+        let Running { task, machine, attempt, held, is_given_back, .. } = tasks.running.remove(id)?;
+        tasks.left.insert(machine.clone());
         // What it has paid for is handed on to the next attempt, with the answers.
         tasks.held.extend(held.map(|held| (task.clone(), held)));
         tracing::warn!(attempt = %id, ?machine, "an attempt was lost");
         tasks.lost.insert(task.clone());
+        // A machine that gives an attempt back has not begun it. The task waits for one that makes it.
         let losses = tasks.losses.entry(task).or_default();
-        *losses += 1;
+        *losses += u32::from(!is_given_back);
         if *losses < LOSSES_MAX {
             return None;
         }
@@ -135,6 +134,28 @@ impl FleetExecutors {
         let failure = Failure::new(FailureClass::Transient, FailureCode::MACHINE_LOST, reason);
         let finished = StageFinished::new(attempt, Outcome::failed(failure));
         Some(StageFinished { ending: Ending::MachineLost, machine: Some(machine), ..finished }.into())
+    }
+
+    /// Returns the machine for which the next task of a branch waits, and until when. `None` if the machine does not take part in the run
+    /// any more.
+    fn warm(&self, place: &Moved, tasks: &Tasks) -> Option<(MachineId, Instant)> {
+        let has_files = place.left.as_ref().is_some_and(|left| left.files > 0);
+        let wait = self.desk.wait_warm.unwrap_or(if has_files { WAIT_WARM_FILES } else { WAIT_WARM });
+        let is_here = !tasks.left.contains(&place.from);
+        is_here.then(|| (place.from.clone(), Instant::now() + wait))
+    }
+
+    /// Has a task wait no longer for the machine of its branch if that machine does not say that it is there.
+    async fn give_up_warm(&self, task: &Task) {
+        let warm = self.desk.lock().wanted.get(task).and_then(|wanted| wanted.warm.clone());
+        let Some((machine, until)) = warm.filter(|(_, until)| Instant::now() < *until) else { return };
+        if self.fleet.presence(&machine).await.is_some() {
+            return;
+        }
+        tracing::info!(run = %self.run, %task, %machine, ?until, "the machine of a branch is not there any more");
+        if let Some(wanted) = self.desk.lock().wanted.get_mut(task) {
+            wanted.warm = None;
+        }
     }
 
     /// Tells the people who follow the run that no machine can make a task.
@@ -205,15 +226,18 @@ impl<'e> Executors for Machines<'e> {
 
     const OUTLIVE_DRIVER: bool = true;
 
-    async fn seat(&self, delivery: &Delivery) -> Result<SeatAt<'e>, Fault> {
+    async fn seat(&self, delivery: &Delivery, place: Option<&Moved>) -> Result<SeatAt<'e>, Fault> {
         let Self(executors) = *self;
-        let (wanted, mut taken) = oneshot::channel();
+        let (sender, mut taken) = oneshot::channel();
         let was_lost = {
             let mut tasks = executors.desk.lock();
             let third = executors.desk.lease.third();
+            let warm = place.and_then(|place| executors.warm(place, &tasks));
+            let wanted = Wanted { sender, warm };
             let early = tasks.early.remove(&delivery.task);
-            match early.filter(|(caller, _)| caller.answers.is_awaited(third)) {
-                Some((caller, stages)) => drop(wanted.send((caller.or(Answer::NotNeeded), stages))),
+            let early = early.filter(|(caller, _)| caller.answers.is_awaited(third));
+            match early.filter(|(caller, _)| !wanted.waits_for_other(&caller.machine)) {
+                Some((caller, stages)) => drop(wanted.sender.send((caller.or(Answer::NotNeeded), stages))),
                 None => drop(tasks.wanted.insert(delivery.task.clone(), wanted)),
             }
             tasks.lost.remove(&delivery.task)
@@ -229,7 +253,10 @@ impl<'e> Executors for Machines<'e> {
                     let waiting = Waiting { desk, after: None, newest: Arc::new(Mutex::new(Some(caller))) };
                     return Ok(SeatAt { seat: FleetSeat { machine, waiting, stages }, executors });
                 }
-                () = sleep(wait) => executors.offer(delivery).await,
+                () = sleep(wait) => {
+                    executors.give_up_warm(&delivery.task).await;
+                    executors.offer(delivery).await;
+                }
             }
             executors.tell_if_nobody_can(delivery, begun);
             wait = OFFER_AGAIN[1];

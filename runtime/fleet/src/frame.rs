@@ -3,11 +3,12 @@
 //! The first line is a header in JSON. Each further line is the canonical text of one event, so the hashes cover the
 //! stored bytes. A frame that is too large for a message has its events in a blob, which the header names. A frame links
 //! to the frame before it as a record links to the record before it: by the sequence number and the hash.
-//! In an encrypted run, all lines but the header are one text in base64, and the header of the first frame has the run's key
-//! for each machine that may have it.
+//! In an encrypted run, all lines but the header are one text in base64, and so is the digest of a blob; the hashes of the header
+//! are keyed; and the header of the first frame has the run's key for each machine that may have it.
 //!
-//! The driver signs the header, which names the run and has the hashes of all events. So a frame cannot be moved to another
-//! place or another run, and says who appended it.
+//! Whoever appends a frame signs its header: the submitter the first one, a driver the others. The header names the run and has the
+//! hash of the record before the frame and that of its last record, which covers all its records. So a frame cannot be moved to
+//! another place or another run.
 
 use crate::run_key::{RunKey, SealedKey, TextKind};
 use glovebox_journal::event::{Digest, Event, EventText, Record, RunId, canonical, chain};
@@ -57,19 +58,19 @@ pub struct Header {
     count: u64,
     /// Time of the append in milliseconds since the epoch.
     at: i64,
-    /// Hash of the record before the first.
+    /// Hash of the record before the first. Keyed with the key of the run if that is encrypted.
     pub(crate) prev: Digest,
-    /// Hash of the last record.
+    /// Hash of the last record. Keyed in the same way.
     pub(crate) hash: Digest,
     /// A name that no other append has. Two drivers may append equal events; their frames still differ.
     pub(crate) nonce: String,
-    /// True if the events are encrypted with the key of the run, in the message or in the blob.
-    #[serde(default, skip_serializing_if = "is_false")]
-    pub(crate) encrypted: bool,
+    /// What names the key of the run; absent if the run is not encrypted.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) key_id: Option<Digest>,
     /// In the first frame of an encrypted run: its key, for each machine that may have it.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(crate) keys: Vec<SealedKey>,
-    /// The blob with the events, if they are not in the message.
+    /// The blob with the events, if they are not in the message. Of an encrypted run it is named in the encrypted text.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) events: Option<Digest>,
     /// The public key of the machine that appended the frame: `ed25519:` and 32 bytes in base64.
@@ -82,9 +83,9 @@ pub struct Header {
 }
 
 impl Header {
-    /// Returns the end of the journal after this frame.
-    pub(crate) fn tip(&self) -> Tip {
-        Tip { seq: self.first.saturating_add(self.count) - 1, hash: self.hash }
+    /// Returns true if the frame ends with this record.
+    fn ends_with(&self, end: Tip, key: Option<&RunKey>) -> bool {
+        self.first.saturating_add(self.count) - 1 == end.seq && shown(&end.hash, key) == self.hash
     }
 
     /// Returns the bytes that are signed.
@@ -112,9 +113,22 @@ impl Header {
     }
 }
 
-#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde calls it with a reference")]
-fn is_false(value: &bool) -> bool {
-    !*value
+/// Returns a hash as headers have it.
+fn shown(hash: &Digest, key: Option<&RunKey>) -> Digest {
+    key.map_or(*hash, |key| key.record_hash(hash))
+}
+
+/// What is before the events in the text of an encrypted frame.
+const EVENTS: char = '=';
+/// What is before the digest of the blob with the events, in the text of an encrypted frame.
+const BLOB: char = '@';
+
+/// The events of a frame.
+pub(crate) enum FrameEvents {
+    /// One a line.
+    Lines(String),
+    /// In a blob.
+    Blob(Digest),
 }
 
 /// How the events of a frame are written.
@@ -193,26 +207,25 @@ impl Frame {
             first: self.first(),
             count: self.records.len() as u64,
             at: self.at.as_millisecond(),
-            prev: self.tip.hash,
-            hash: self.end().hash,
+            prev: shown(&self.tip.hash, sealing.key),
+            hash: shown(&self.end().hash, sealing.key),
             nonce: self.nonce.clone(),
-            encrypted: sealing.key.is_some(),
+            key_id: sealing.key.map(RunKey::id),
             keys: if self.first() == 1 { sealing.keys.to_vec() } else { Vec::new() },
-            events: blob,
+            events: blob.filter(|_| sealing.key.is_none()),
             signer: key.public(),
             signature: None,
         };
         header.signature = Some(PayloadType::FLEET_FRAME.sign(&header.signed()?, key));
         let mut message = serde_json::to_vec(&header)?;
-        if blob.is_none() {
-            message.push(b'\n');
-            match sealing.key {
-                None => message.extend_from_slice(self.lines.as_bytes()),
-                Some(key) => {
-                    message.extend_from_slice(key.encrypt_text(TextKind::Frame, self.lines.as_bytes()).as_bytes());
-                }
-            }
-        }
+        let text = match (sealing.key, blob) {
+            (None, Some(_)) => return Ok(message),
+            (None, None) => self.lines.clone(),
+            (Some(key), Some(blob)) => key.encrypt_text(TextKind::Frame, format!("{BLOB}{blob}").as_bytes()),
+            (Some(key), None) => key.encrypt_text(TextKind::Frame, format!("{EVENTS}{}", self.lines).as_bytes()),
+        };
+        message.push(b'\n');
+        message.extend_from_slice(text.as_bytes());
         Ok(message)
     }
 }
@@ -240,28 +253,49 @@ struct Version {
     version: i32,
 }
 
-/// Checks that a frame follows the end of the journal before it.
+/// Checks that a frame has the number after the end of the journal before it.
 ///
 /// # Errors
 /// It does not.
 pub(crate) fn follows(header: &Header, tip: Tip) -> Result<(), PortError> {
     let next = tip.seq + 1;
-    if header.first != next {
-        return Err(corrupt(next, format!("record {} is in its place", header.first)));
+    match header.first == next {
+        true => Ok(()),
+        false => Err(corrupt(next, format!("record {} is in its place", header.first))),
     }
-    if header.prev != tip.hash {
-        return Err(corrupt(next, "its previous hash is not the hash of the record before it"));
-    }
-    Ok(())
 }
 
-/// Returns the records of a frame, each verified against its predecessor. `tip` is the end of the journal before it.
+/// Returns the events of a frame, decrypted. `lines` is what follows its header.
+///
+/// # Errors
+/// They are not encrypted with the key.
+pub(crate) fn events(header: &Header, lines: Option<&str>, key: Option<&RunKey>) -> Result<FrameEvents, PortError> {
+    let Some(key) = key else {
+        let lines = || FrameEvents::Lines(lines.unwrap_or_default().to_owned());
+        return Ok(header.events.map_or_else(lines, FrameEvents::Blob));
+    };
+    let failed = |error: String| corrupt(header.first, error);
+    let text =
+        key.decrypt_text(TextKind::Frame, lines.unwrap_or_default()).map_err(|error| failed(error.to_string()))?;
+    let text = String::from_utf8(text).map_err(|error| failed(error.to_string()))?;
+    if let Some(lines) = text.strip_prefix(EVENTS) {
+        return Ok(FrameEvents::Lines(lines.to_owned()));
+    }
+    let blob = text.strip_prefix(BLOB).and_then(|digest| digest.parse().ok());
+    blob.map(FrameEvents::Blob).ok_or_else(|| failed("its encrypted text has another form".to_owned()))
+}
+
+/// Returns the records of a frame, each verified against its predecessor. `tip` is the end of the journal before it, and `key` the key
+/// of the run if that is encrypted.
 ///
 /// # Errors
 /// The frame does not follow `tip`, or one of its hashes is wrong.
-pub(crate) fn verify(header: &Header, lines: &str, tip: Tip) -> Result<Vec<Record>, PortError> {
+pub(crate) fn verify(header: &Header, lines: &str, tip: Tip, key: Option<&RunKey>) -> Result<Vec<Record>, PortError> {
     follows(header, tip)?;
     let next = tip.seq + 1;
+    if header.prev != shown(&tip.hash, key) {
+        return Err(corrupt(next, "its previous hash is not the hash of the record before it"));
+    }
     let at = Timestamp::from_millisecond(header.at).map_err(|error| corrupt(next, error.to_string()))?;
     let (mut end, mut records) = (tip, Vec::new());
     for text in lines.split('\n') {
@@ -273,7 +307,7 @@ pub(crate) fn verify(header: &Header, lines: &str, tip: Tip) -> Result<Vec<Recor
         let text = if is_plain { EventText::from(text.to_owned()) } else { EventText::default() };
         records.push(Record { seq, at, prev, hash: end.hash, event, text });
     }
-    if end != header.tip() {
+    if !header.ends_with(end, key) {
         return Err(corrupt(end.seq, "its hash is not that of its content"));
     }
     Ok(records)
@@ -318,7 +352,7 @@ mod tests {
 
     fn read(message: &[u8], tip: Tip) -> Result<Vec<Record>, PortError> {
         let (header, lines) = parse(message, tip.seq + 1)?;
-        verify(&header, lines.unwrap(), tip)
+        verify(&header, lines.unwrap(), tip, None)
     }
 
     #[test]

@@ -34,6 +34,7 @@ pub mod log;
 pub mod machine;
 pub mod mail;
 mod permissions;
+pub mod presence;
 mod repetition;
 mod result;
 pub mod roster;

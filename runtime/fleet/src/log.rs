@@ -10,12 +10,12 @@
 
 use crate::blobs::ObjectBlobs;
 use crate::fleet::NOT_JOINED;
-use crate::frame::{self, EVENTS_BYTES_MAX, Frame};
+use crate::frame::{self, EVENTS_BYTES_MAX, Frame, FrameEvents};
 use crate::jetstream::{BATCH_MAX, JetStream, Message, Publish, RequestError};
 use crate::repetition::{self, Pause};
 use crate::roster::{self, Roster};
 use crate::run::{Place, RunFold};
-use crate::run_key::{RunKey, RunKeys, Secrecy, TextKind};
+use crate::run_key::{RunKey, RunKeys, Secrecy};
 use crate::statement::Role;
 use crate::wire::Pointer;
 use futures_util::StreamExt as _;
@@ -158,24 +158,20 @@ impl NatsLog {
             1 => self.secrecy_in(run, &header)?,
             _ => self.secrecy(run).await?,
         };
-        if header.encrypted != secrecy.key().is_some() {
-            return Err(frame::corrupt(header.first, "its frame is encrypted, or the run is, but not both"));
+        let key = secrecy.key();
+        if header.key_id != key.map(RunKey::id) {
+            return Err(frame::corrupt(header.first, "its frame is not encrypted as its run is"));
         }
-        let text = |bytes| String::from_utf8(bytes).map_err(|error| frame::corrupt(header.first, error.to_string()));
-        let records = match (header.events, lines.unwrap_or_default(), secrecy.key()) {
-            (Some(digest), ..) => {
+        let lines = match frame::events(&header, lines, key)? {
+            FrameEvents::Lines(lines) => lines,
+            FrameEvents::Blob(digest) => {
                 let blobs = self.blobs_with(&secrecy);
                 let read = tokio::task::spawn_blocking(move || blobs.read_all(&digest, EVENTS_BYTES_MAX));
                 let bytes = read.await.map_err(|error| PortError::Unavailable(error.to_string()))??;
-                frame::verify(&header, &text(bytes)?, tip)?
-            }
-            (None, lines, None) => frame::verify(&header, lines, tip)?,
-            (None, lines, Some(key)) => {
-                let opened = key.decrypt_text(TextKind::Frame, lines);
-                let opened = opened.map_err(|error| frame::corrupt(header.first, error.to_string()))?;
-                frame::verify(&header, &text(opened)?, tip)?
+                String::from_utf8(bytes).map_err(|error| frame::corrupt(header.first, error.to_string()))?
             }
         };
+        let records = frame::verify(&header, &lines, tip, key)?;
         Ok((header, records))
     }
 
@@ -189,19 +185,29 @@ impl NatsLog {
             let own = first.keys.iter().filter(|sealed| sealed.machine == key.public());
             own.filter_map(|sealed| RunKey::unseal(sealed, id, run, key)).next()
         };
-        let secrecy = match (first.encrypted, self.roster()?.key().ok().and_then(own)) {
-            (false, _) => Secrecy::Open,
-            (true, Some(key)) => Secrecy::encrypted(key),
-            // A driver may have lent it.
-            (true, None) => return self.keys.get(run).ok_or_else(|| PortError::NoKey { run: run.clone() }),
+        let Some(key_id) = first.key_id else {
+            self.keys.keep(run, Secrecy::Open);
+            return Ok(Secrecy::Open);
         };
-        self.keys.keep(run, secrecy.clone());
-        Ok(secrecy)
+        let is_right = |key: &RunKey| key.id() == key_id;
+        if let Some(key) = self.roster()?.key().ok().and_then(own).filter(is_right) {
+            self.keys.keep(run, Secrecy::encrypted(key.clone()));
+            return Ok(Secrecy::encrypted(key));
+        }
+        // A driver may have lent it.
+        let lent = self.keys.unchecked(run).filter(is_right);
+        let key = lent.ok_or_else(|| PortError::NoKey { run: run.clone() })?;
+        self.keys.check(run);
+        Ok(Secrecy::encrypted(key))
     }
 
-    /// Returns whether a run is encrypted. A run without a frame is not.
-    async fn secrecy(&self, run: &RunId) -> Result<Secrecy, PortError> {
-        if let Some(known) = self.keys.get(run) {
+    /// Returns whether a run is encrypted, as its first frame says. A run without a frame is not.
+    ///
+    /// # Errors
+    ///
+    /// As for [`NatsLog::blobs_of`].
+    pub(crate) async fn secrecy(&self, run: &RunId) -> Result<Secrecy, PortError> {
+        if let Some(known) = self.keys.checked(run) {
             return Ok(known);
         }
         let subject = self.jetstream.name.run(run);
@@ -226,7 +232,7 @@ impl NatsLog {
         Ok(self.blobs_with(&self.secrecy(run).await?))
     }
 
-    fn blobs_with(&self, secrecy: &Secrecy) -> ObjectBlobs {
+    pub(crate) fn blobs_with(&self, secrecy: &Secrecy) -> ObjectBlobs {
         match secrecy.key() {
             None => self.blobs.clone(),
             Some(key) => self.blobs.encrypted(key.clone()),
@@ -243,7 +249,7 @@ impl NatsLog {
         key: &SigningKey,
     ) -> Result<bool, PortError> {
         let secrecy = match frame.first() {
-            1 => self.keys.get(run).unwrap_or(Secrecy::Open),
+            1 => self.keys.checked(run).unwrap_or(Secrecy::Open),
             _ => self.secrecy(run).await?,
         };
         let messages = self.messages(run, frame, &secrecy, key).await?;
@@ -416,11 +422,12 @@ impl RunLog for NatsLog {
         {
             let (place, message) = frame?;
             let message = message.ok_or_else(|| frame::corrupt(place.first, "it is not in the stream any more"))?;
-            let (header, found) = self.decode(run, &message, message.seq, tip).await?;
-            if header.hash != place.hash {
+            let (_, found) = self.decode(run, &message, message.seq, tip).await?;
+            let end = found.last().map_or(tip, |last| frame::Tip { seq: last.seq, hash: last.hash });
+            if end.hash != place.hash {
                 return Err(frame::corrupt(place.first, "it has changed since the journal was verified"));
             }
-            tip = header.tip();
+            tip = end;
             records.extend(found.into_iter().filter(|record| record.seq >= from));
         }
         records.truncate(records_max);

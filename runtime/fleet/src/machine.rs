@@ -7,20 +7,21 @@
 
 use crate::blobs::ObjectBlobs;
 use crate::consumer::{Consumer, Leased};
-use crate::exchanges::RunExchanges;
+use crate::exchanges::AttemptExchanges;
 use crate::fleet::{Fleet, FleetError};
 use crate::jetstream::{JetStream, Publish, RequestError};
 use crate::log::NatsLog;
 use crate::repetition::patiently;
 use crate::result::RESULT_BYTES_MAX;
-use crate::run_key::TextKind;
-use crate::wire::{Answer, Ask, Made, MadeMessage, Order, PROTOCOL, Pointer, Question};
+use crate::roster::Place;
+use crate::run_key::{SealedKey, Secrecy, TextKind};
+use crate::statement::Role;
+use crate::wire::{Answer, AnswerContent, AnswerMessage, Ask, Made, MadeMessage, Order, PROTOCOL, Pointer, Question};
 use glovebox_engine::assignment::AttemptResult;
-use glovebox_engine::attempt::exchanges;
 use glovebox_engine::run::{AttemptControl, ClaimedTask, MachineError, MachineRun};
 use glovebox_host::budget::Till;
 use glovebox_jail::jail;
-use glovebox_journal::event::{Attempt, AttemptId, Digest, MachineId, NodeId, RunId, Task};
+use glovebox_journal::event::{AttemptId, Digest, MachineId, NodeId, RunId, Task};
 use glovebox_journal::ports::{BlobStore as _, PortError};
 use glovebox_record::placement::MachineFacts;
 use glovebox_record::spend::Spend;
@@ -28,7 +29,7 @@ use glovebox_record::{Failure, FailureClass, FailureCode};
 use glovebox_signing::envelope::PayloadType;
 use std::collections::{HashMap, HashSet};
 use std::fmt;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, mpsc};
 use std::time::Duration;
 use tokio::runtime::Handle;
@@ -49,6 +50,8 @@ const TOLD_LEASES: u32 = 2;
 /// Maximum size in bytes of a result that is in its message. The envelope has it in base64, and a server accepts messages of
 /// 1 MiB by default.
 const MESSAGE_BYTES_MAX: usize = 640 * 1024;
+/// How long a driver has to say that it drives a run.
+const DRIVEN_WITHIN: Duration = Duration::from_secs(1);
 /// Delay after an error of the servers.
 const AFTER_ERROR: Duration = Duration::from_secs(1);
 
@@ -86,6 +89,8 @@ pub struct Machine {
     cannot: Mutex<HashMap<RunId, Instant>>,
     /// The attempts that seats of this machine make. A driver that repeats an order does not know which seat got it.
     making: Mutex<HashSet<AttemptId>>,
+    /// Number of them.
+    busy: Arc<AtomicUsize>,
 }
 
 impl Machine {
@@ -105,8 +110,13 @@ impl Machine {
         let pointers = jetstream.name.stages();
         let stages = patiently(fleet.patience, || jetstream.consumer("stages", &pointers, fleet.lease)).await;
         let stages = stages.map_err(|error| fleet.failed(error))?;
-        let (fleet, cannot, making) = (fleet.clone(), Mutex::default(), Mutex::default());
-        Ok(Self { fleet, jetstream, log, id, stages, facts, is_draining, cannot, making })
+        let (fleet, cannot, making, busy) = (fleet.clone(), Mutex::default(), Mutex::default(), Arc::default());
+        Ok(Self { fleet, jetstream, log, id, stages, facts, is_draining, cannot, making, busy })
+    }
+
+    /// Returns the number of attempts that the machine makes, which changes.
+    pub fn busy(&self) -> Arc<AtomicUsize> {
+        Arc::clone(&self.busy)
     }
 
     /// Returns the journals of the fleet's runs, as this machine reads them.
@@ -139,15 +149,15 @@ impl Machine {
             return self.settle(self.jetstream.give_back(leased, LATER).await);
         }
         match self.claim(leased, &run, seq, &task).await {
-            Some(Answer::Order(order)) => {
+            Some(DriverAnswer { answer: Answer::Order(order), key }) => {
                 // From here on, the driver watches the attempt and points to the task again if this machine is lost.
                 self.settle(self.jetstream.done(leased).await);
-                self.work(&run, order, prepare).await;
+                self.work(&run, GivenOrder { order, key }, prepare).await;
             }
-            None | Some(Answer::Later) if leased.deliveries < CLAIMS_MAX => {
+            None | Some(DriverAnswer { answer: Answer::Later, .. }) if leased.deliveries < CLAIMS_MAX => {
                 self.settle(self.jetstream.give_back(leased, LATER).await);
             }
-            Some(Answer::Refused { reason }) => {
+            Some(DriverAnswer { answer: Answer::Refused { reason }, .. }) => {
                 tracing::warn!(%run, reason, "the driver of the run gives no attempt to this machine");
                 self.settle(self.jetstream.give_back(leased, AFTER_REFUSAL).await);
             }
@@ -170,11 +180,15 @@ impl Machine {
     }
 
     /// Asks the driver of a run for a task, and keeps the pointer to it meanwhile. `None` if there was no answer.
-    async fn claim(&self, leased: &Leased, run: &RunId, ready_seq: u64, task: &Task) -> Option<Answer> {
+    async fn claim(&self, leased: &Leased, run: &RunId, ready_seq: u64, task: &Task) -> Option<DriverAnswer> {
+        // A program that listens to all subjects keeps the servers from saying that nobody drives the run.
+        if !self.fleet.is_driven(run, DRIVEN_WITHIN).await {
+            return None;
+        }
         for _ in 0..CLAIM_ROUNDS {
             let ask = Ask::Claim { task: task.clone(), ready_seq, facts: self.facts.clone() };
             match ask_driver(&self.fleet, &self.id, run, ask).await {
-                Ok(answer) => return Some(answer),
+                Ok(told) => return Some(told),
                 Err(NoAnswer::NoDriver) => return None,
                 // The driver may have claimed the task for this machine, and its answer was lost or is late.
                 Err(NoAnswer::Silence) => self.settle(self.jetstream.extend(leased).await),
@@ -184,12 +198,13 @@ impl Machine {
     }
 
     /// Makes an attempt, and all further ones that the driver gives to this machine afterwards.
-    async fn work(&self, run: &RunId, first: Order, prepare: &impl Prepare) {
+    async fn work(&self, run: &RunId, first: GivenOrder, prepare: &impl Prepare) {
         let is_encrypted = first.key.is_some();
         let mut next = Some(first);
-        while let Some(order) = next.take() {
-            let Some(_making) = Making::begin(&self.making, &order.task.attempt) else { return };
-            next = self.work_on(run, order, prepare).await;
+        while let Some(given) = next.take() {
+            // Another seat has it.
+            let Some(_making) = Making::begin(self, &given.order.task.attempt) else { break };
+            next = self.work_on(run, given, prepare).await;
         }
         if is_encrypted {
             prepare.remove(run).await;
@@ -197,42 +212,48 @@ impl Machine {
     }
 
     /// Makes one attempt. Returns the next order.
-    async fn work_on(&self, run: &RunId, Order { task, plan, key }: Order, prepare: &impl Prepare) -> Option<Order> {
-        let _key = match key.map(|key| self.fleet.take_key(run, &key)).transpose() {
-            Ok(key) => key,
-            Err(error) => {
-                self.give_back(run, task.attempt, error.to_string()).await;
-                return None;
-            }
-        };
-        let watch = Watch::begin(self, run, &task.attempt);
-        let made = match prepare.run(run, &plan).await {
-            Ok(here) => self.make(&here, &task, &watch).await,
-            Err(NotPrepared::Unavailable(reason)) => Err(reason),
-            Err(NotPrepared::Impossible(reason)) => {
-                self.cannot.lock().unwrap_or_else(PoisonError::into_inner).insert(run.clone(), Instant::now());
-                Err(reason)
-            }
-        };
-        let stored = match made {
-            Ok(Some(result)) => {
-                let paid = result.finished.model.asked.is_some().then(|| result.finished.attempt.clone());
-                let stored = self.store(run, &task, result, &watch).await;
-                if let (Ok(()), Some(attempt)) = (&stored, paid) {
-                    watch.book(attempt).await;
-                }
-                stored
-            }
-            Ok(None) => return None,
-            Err(reason) => Err(reason),
-        };
-        drop(watch);
-        match stored {
-            Ok(()) => self.told(run, &task.attempt).await,
-            Err(reason) => {
-                self.give_back(run, task.attempt, reason).await;
+    async fn work_on(&self, run: &RunId, given: GivenOrder, prepare: &impl Prepare) -> Option<GivenOrder> {
+        let GivenOrder { order: Order { task, plan }, key } = given;
+        let (attempt, is_encrypted) = (task.attempt.clone(), key.is_some());
+        match self.try_work_on(run, task, &plan, key, prepare).await {
+            Ok(true) => self.told(run, &attempt).await,
+            Ok(false) => None,
+            // The driver tells the reason to everybody, and it may name what is secret.
+            Err(reason) if is_encrypted => {
+                tracing::error!(%run, %attempt, reason, "an attempt of an encrypted run failed here");
+                self.give_back(run, attempt, "an error of the machine, which is in its log".to_owned()).await;
                 None
             }
+            Err(reason) => {
+                self.give_back(run, attempt, reason).await;
+                None
+            }
+        }
+    }
+
+    /// Makes one attempt, and stores its result. False if the attempt does not count any more.
+    async fn try_work_on(
+        &self,
+        run: &RunId,
+        task: ClaimedTask,
+        plan: &Digest,
+        key: Option<SealedKey>,
+        prepare: &impl Prepare,
+    ) -> Result<bool, String> {
+        let _lent = key.map(|key| self.fleet.take_key(run, &key)).transpose().map_err(|error| error.to_string())?;
+        // The first frame of the run says whether it is encrypted, and with which key.
+        let secrecy = self.log.secrecy(run).await.map_err(|error| error.to_string())?;
+        let watch = Watch::begin(self, run, &task, &secrecy);
+        let here = prepare.run(run, plan).await.map_err(|error| match error {
+            NotPrepared::Unavailable(reason) => reason,
+            NotPrepared::Impossible(reason) => {
+                self.cannot.lock().unwrap_or_else(PoisonError::into_inner).insert(run.clone(), Instant::now());
+                reason
+            }
+        })?;
+        match self.make(&here, &task, &watch).await? {
+            Some(result) => self.store(run, &task, result, &watch, &secrecy).await.map(|()| true),
+            None => Ok(false),
         }
     }
 
@@ -256,25 +277,27 @@ impl Machine {
                 tracing::info!(%attempt, "the run does not wait for the attempt any more");
                 Ok(None)
             }
-            // The driver tells the reason to everybody, and it may name hold-outs.
-            Err(error) if self.fleet.keys.key(here.id()).is_some() => {
-                tracing::error!(%error, "an attempt of an encrypted run failed here");
-                Err("an error of the machine, which is in its log".to_owned())
-            }
             Err(error) => Err(error.to_string()),
         }
     }
 
     /// Stores the result of an attempt in the stream. The first result of an attempt counts. Nothing runs any more, so the machine
     /// waits for servers longer than an attempt may.
-    async fn store(&self, run: &RunId, task: &ClaimedTask, result: AttemptResult, watch: &Watch) -> Result<(), String> {
+    async fn store(
+        &self,
+        run: &RunId,
+        task: &ClaimedTask,
+        result: AttemptResult,
+        watch: &Watch,
+        secrecy: &Secrecy,
+    ) -> Result<(), String> {
         let AttemptResult { ingested, finished } = result;
         let not_stored =
             |error: &dyn std::error::Error| format!("the result of an attempt could not be stored: {error}");
         let fleet = self.fleet.id().map_err(|error| not_stored(&error))?.to_owned();
         let (machine, token) = (self.id.clone(), task.token);
         let made = Made { protocol: PROTOCOL, fleet, machine, token, finished, ingested };
-        let message = self.message(run, made).await.map_err(|error| not_stored(&error))?;
+        let message = self.message(made, secrecy).await.map_err(|error| not_stored(&error))?;
         let subject = self.jetstream.name.result(run, &task.attempt);
         let message = Publish { subject: subject.clone(), payload: message.into() };
         let (begun, mut head) = (Instant::now(), 0);
@@ -301,12 +324,11 @@ impl Machine {
     }
 
     /// Returns the message of a result, signed.
-    async fn message(&self, run: &RunId, made: Made) -> Result<Vec<u8>, PortError> {
+    async fn message(&self, made: Made, secrecy: &Secrecy) -> Result<Vec<u8>, PortError> {
         let unavailable = |error: &dyn std::error::Error| PortError::Unavailable(error.to_string());
-        let key = self.fleet.keys.key(run);
         let sign = |message: &MadeMessage| {
             let mut bytes = serde_json::to_vec(message).map_err(|error| unavailable(&error))?;
-            if let Some(key) = &key {
+            if let Some(key) = secrecy.key() {
                 let encrypted = MadeMessage::Encrypted(key.encrypt_text(TextKind::Result, &bytes));
                 bytes = serde_json::to_vec(&encrypted).map_err(|error| unavailable(&error))?;
             }
@@ -322,26 +344,38 @@ impl Machine {
             let reason = format!("it has {} bytes, and a driver reads {RESULT_BYTES_MAX}", bytes.len());
             return Err(PortError::Unavailable(reason));
         }
-        let blobs = self.log.blobs_of(run).await?;
+        let blobs = self.log.blobs_with(secrecy);
         let put = tokio::task::spawn_blocking(move || blobs.put_bytes(&bytes));
         let digest = put.await.map_err(|error| unavailable(&error))??;
         sign(&MadeMessage::Blob(digest)).map(|(_, message)| message)
     }
 
     /// Tells the driver that a result is in the stream. Returns the next attempt for this machine, if it goes on.
-    async fn told(&self, run: &RunId, attempt: &AttemptId) -> Option<Order> {
+    async fn told(&self, run: &RunId, attempt: &AttemptId) -> Option<GivenOrder> {
         let (begun, lease) = (Instant::now(), self.fleet.lease);
         while begun.elapsed() < lease.duration() * TOLD_LEASES {
             let goes_on = !self.is_draining.load(Ordering::Relaxed);
             let ask = Ask::Made { attempt: attempt.clone(), goes_on };
             match ask_driver(&self.fleet, &self.id, run, ask).await {
-                Ok(Answer::Order(order)) => return Some(order),
-                Err(_) | Ok(Answer::Later) => sleep(lease.beat()).await,
+                Ok(DriverAnswer { answer: Answer::Order(order), key }) => return Some(GivenOrder { order, key }),
+                Err(_) | Ok(DriverAnswer { answer: Answer::Later, .. }) => sleep(lease.beat()).await,
                 Ok(_) => return None,
             }
         }
         None
     }
+}
+
+/// An order, and the key of its run if that is encrypted.
+struct GivenOrder {
+    order: Order,
+    key: Option<SealedKey>,
+}
+
+/// The answer of a driver, and the key of the run that came with it.
+struct DriverAnswer {
+    answer: Answer,
+    key: Option<SealedKey>,
 }
 
 /// Why a question to a driver has no answer.
@@ -354,37 +388,67 @@ enum NoAnswer {
 }
 
 /// Asks the driver of a run, and waits for the answer for a third of the lease.
-async fn ask_driver(fleet: &Fleet, machine: &MachineId, run: &RunId, ask: Ask) -> Result<Answer, NoAnswer> {
+async fn ask_driver(fleet: &Fleet, machine: &MachineId, run: &RunId, ask: Ask) -> Result<DriverAnswer, NoAnswer> {
     let id = fleet.id().map_err(|_| NoAnswer::Silence)?.to_owned();
     let question = Question { protocol: PROTOCOL, fleet: id, run: run.clone(), machine: machine.clone(), ask };
     let text = serde_json::to_vec(&question).map_err(|_| NoAnswer::Silence)?;
     let text = fleet.sign(PayloadType::FLEET_QUESTION, &text).map_err(|_| NoAnswer::Silence)?;
     let (jetstream, wait) = (&fleet.jetstream, fleet.lease.third());
+    let asked = Digest::hash(&text);
     let answer = jetstream.request(jetstream.name.questions(run), text.into(), wait).await;
     let answer = answer.map_err(|error| match error {
         RequestError::NoReceiver => NoAnswer::NoDriver,
         _ => NoAnswer::Silence,
     })?;
-    serde_json::from_slice(&answer.payload).map_err(|_| NoAnswer::Silence)
+    read_answer(fleet, run, asked, &answer.payload).await.map_err(|error| {
+        tracing::warn!(%run, %error, "an answer about a run does not count");
+        NoAnswer::Silence
+    })
+}
+
+/// Opens the answer to a question, which a machine must have signed that may drive runs.
+async fn read_answer(fleet: &Fleet, run: &RunId, asked: Digest, message: &[u8]) -> Result<DriverAnswer, PortError> {
+    let corrupt = |found: String| PortError::Corrupt { what: "an answer of a driver".to_owned(), found };
+    let at = Place::lately(fleet.lease.third());
+    let signed = fleet.open(PayloadType::FLEET_ANSWER, message, at, &[Role::Drive], 0).await?;
+    let found = serde_json::from_slice(&signed.payload).map_err(|error| corrupt(error.to_string()))?;
+    let AnswerMessage { protocol, fleet: of_fleet, run: of, question, key, content } = found;
+    if protocol != PROTOCOL || of_fleet != fleet.id()? || of != *run || question != asked {
+        return Err(corrupt("it is the answer to another question".to_owned()));
+    }
+    let text = match content {
+        AnswerContent::Answer(answer) => return Ok(DriverAnswer { answer, key }),
+        AnswerContent::Encrypted(text) => text,
+    };
+    let lent = key.as_ref().map(|key| fleet.take_key(run, key)).transpose()?;
+    let opened = fleet.keys.unchecked(run).and_then(|key| key.decrypt_text(TextKind::Answer, &text).ok());
+    drop(lent);
+    let opened = opened.ok_or_else(|| PortError::NoKey { run: run.clone() })?;
+    let answer = serde_json::from_slice(&opened).map_err(|error| corrupt(error.to_string()))?;
+    Ok(DriverAnswer { answer, key })
 }
 
 /// An attempt that a seat of this machine makes. It ends with the value.
 struct Making<'a> {
-    all: &'a Mutex<HashSet<AttemptId>>,
+    machine: &'a Machine,
     attempt: AttemptId,
 }
 
 impl<'a> Making<'a> {
     /// Returns `None` if another seat makes the attempt.
-    fn begin(all: &'a Mutex<HashSet<AttemptId>>, attempt: &AttemptId) -> Option<Self> {
-        let is_new = all.lock().unwrap_or_else(PoisonError::into_inner).insert(attempt.clone());
-        is_new.then(|| Self { all, attempt: attempt.clone() })
+    fn begin(machine: &'a Machine, attempt: &AttemptId) -> Option<Self> {
+        let is_new = machine.making.lock().unwrap_or_else(PoisonError::into_inner).insert(attempt.clone());
+        is_new.then(|| {
+            machine.busy.fetch_add(1, Ordering::Relaxed);
+            Self { machine, attempt: attempt.clone() }
+        })
     }
 }
 
 impl Drop for Making<'_> {
     fn drop(&mut self) {
-        self.all.lock().unwrap_or_else(PoisonError::into_inner).remove(&self.attempt);
+        self.machine.making.lock().unwrap_or_else(PoisonError::into_inner).remove(&self.attempt);
+        self.machine.busy.fetch_sub(1, Ordering::Relaxed);
     }
 }
 
@@ -427,7 +491,7 @@ impl Till for DriverTill {
             self.runtime.spawn(async move {
                 let _gone = answer.send(ask_driver(&fleet, &machine, &run, ask).await);
             });
-            match answered.recv() {
+            match answered.recv().map(|told| told.map(|told| told.answer)) {
                 Ok(Ok(Answer::Granted)) => {
                     *held = held.plus(wanted);
                     return Ok(());
@@ -465,7 +529,8 @@ enum EarlyEnd {
 }
 
 impl Watch {
-    fn begin(machine: &Machine, run: &RunId, attempt: &AttemptId) -> Self {
+    fn begin(machine: &Machine, run: &RunId, task: &ClaimedTask, secrecy: &Secrecy) -> Self {
+        let attempt = &task.attempt;
         let till = DriverTill {
             fleet: machine.fleet.clone(),
             machine: machine.id.clone(),
@@ -476,8 +541,16 @@ impl Watch {
             runtime: Handle::current(),
         };
         let control = AttemptControl { stop: Arc::clone(&till.stop), ..AttemptControl::default() };
-        let (fleet, log, run_id) = (machine.fleet.clone(), Arc::clone(&machine.log), run.clone());
-        let exchanges = Arc::new(RunExchanges { fleet, log, run: run_id, runtime: Handle::current() });
+        let exchanges = Arc::new(AttemptExchanges {
+            fleet: machine.fleet.clone(),
+            blobs: machine.log.blobs_with(secrecy),
+            secrecy: secrecy.clone(),
+            run: run.clone(),
+            token: task.token,
+            kept: Arc::default(),
+            stop: Arc::clone(&control.stop),
+            runtime: Handle::current(),
+        });
         let control = AttemptControl { till: Some(Arc::new(till)), exchanges: Some(exchanges), ..control };
         let end = Arc::default();
         let beats = Beats {
@@ -490,15 +563,6 @@ impl Watch {
         };
         let beating = AbortOnDrop(tokio::spawn(beats.send()).abort_handle());
         Self { control, end, _beating: beating }
-    }
-
-    /// Notes that the result has what the attempt has paid for. If it were made again, its kept answers would cost nothing.
-    async fn book(&self, attempt: Attempt) {
-        let Some(store) = self.control.exchanges.clone() else { return };
-        let booked = tokio::task::spawn_blocking(move || exchanges::book(&*store, &attempt)).await;
-        if let Ok(Err(error)) = booked {
-            tracing::warn!(%error, "the answers of an attempt are counted again if it is made again");
-        }
     }
 
     fn early_end(&self) -> Option<EarlyEnd> {
@@ -546,7 +610,7 @@ impl Beats {
         let AttemptControl { pulse, steering, .. } = &self.control;
         let (counts, waits_for, steered) = (pulse.counts(), pulse.waits_for(), steering.count());
         let ask = Ask::Beat { attempt: self.attempt.clone(), counts, waits_for, steered };
-        match ask_driver(&self.fleet, &self.machine, &self.run, ask).await {
+        match ask_driver(&self.fleet, &self.machine, &self.run, ask).await.map(|told| told.answer) {
             Ok(Answer::GoOn { steering: messages }) => {
                 messages.into_iter().for_each(|message| steering.push(message));
                 Ok(true)

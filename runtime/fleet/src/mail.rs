@@ -9,7 +9,7 @@ use crate::fleet::Fleet;
 use crate::jetstream::{JetStream, Message as Stored, Publish, RequestError};
 use crate::repetition::patiently;
 use crate::roster::Place;
-use crate::run_key::TextKind;
+use crate::run_key::{Secrecy, TextKind};
 use crate::statement::Role;
 use crate::wire::Pointer;
 use futures_util::StreamExt as _;
@@ -69,6 +69,7 @@ pub struct NatsMail {
     fleet: Fleet,
     jetstream: JetStream,
     run: RunId,
+    secrecy: Secrecy,
     found: UnboundedReceiver<Vec<(u64, Message)>>,
     looking: AbortHandle,
     /// The messages that are not ended, by name, with their numbers in the stream.
@@ -87,31 +88,48 @@ impl Drop for NatsMail {
 }
 
 impl NatsMail {
-    /// Opens the messages to a run.
+    /// Opens the messages to a run that this process begins.
     ///
     /// # Errors
     ///
     /// No server answers.
-    pub async fn open(fleet: &Fleet, run: &RunId) -> Result<Self, Fault> {
+    pub async fn begin(fleet: &Fleet, run: &RunId) -> Result<Self, Fault> {
+        Self::open(fleet, run, fleet.keys.checked(run).unwrap_or(Secrecy::Open)).await
+    }
+
+    /// Opens the messages to a run.
+    pub(crate) async fn open(fleet: &Fleet, run: &RunId, secrecy: Secrecy) -> Result<Self, Fault> {
         let jetstream = fleet.jetstream.mail();
         let subjects = jetstream.name.mails(run);
         let mut notices = fleet.client.subscribe(subjects.clone()).await?;
-        let MailList { messages: first, resumes_after } = patiently(fleet.patience, || read(fleet, run)).await?;
+        let MailList { messages: first, resumes_after } =
+            patiently(fleet.patience, || read(fleet, run, &secrecy)).await?;
         let has_messages = !first.is_empty();
         let (sender, found) = unbounded_channel();
         let _open = sender.send(first);
-        let (reader, of) = (fleet.clone(), run.clone());
+        let (reader, of, secret) = (fleet.clone(), run.clone(), secrecy.clone());
         let looking = tokio::spawn(async move {
             loop {
                 let _notice = tokio::time::timeout(LOOK, notices.next()).await;
-                let Ok(MailList { messages, .. }) = read(&reader, &of).await else { continue };
+                let Ok(MailList { messages, .. }) = read(&reader, &of, &secret).await else { continue };
                 if sender.send(messages).is_err() {
                     return;
                 }
             }
         });
         let (open, arrived, run, looking) = (BTreeMap::new(), None, run.clone(), looking.abort_handle());
-        Ok(Self { fleet: fleet.clone(), jetstream, run, found, looking, open, arrived, resumes_after, has_messages })
+        Ok(Self {
+            fleet: fleet.clone(),
+            jetstream,
+            run,
+            secrecy,
+            found,
+            looking,
+            open,
+            arrived,
+            resumes_after,
+            has_messages,
+        })
     }
 
     /// Returns true if a person asks to continue the run, whose last record has this number.
@@ -133,7 +151,7 @@ impl NatsMail {
                 let _again = self.jetstream.delete(seq).await;
             }
         }
-        if let Ok(MailList { messages, .. }) = read(&self.fleet, &self.run).await {
+        if let Ok(MailList { messages, .. }) = read(&self.fleet, &self.run, &self.secrecy).await {
             while self.found.try_recv().is_ok() {}
             self.arrived = Some(messages);
         }
@@ -175,7 +193,7 @@ impl Mail for NatsMail {
 }
 
 /// Reads all letters to a run. Those that nobody signed who may are removed, so that they keep no other one away.
-async fn read(fleet: &Fleet, run: &RunId) -> Result<MailList, RequestError> {
+async fn read(fleet: &Fleet, run: &RunId, secrecy: &Secrecy) -> Result<MailList, RequestError> {
     let jetstream = fleet.jetstream.mail();
     let subjects = jetstream.name.mails(run);
     let (mut letters, mut from) = (MailList::default(), 1);
@@ -183,7 +201,7 @@ async fn read(fleet: &Fleet, run: &RunId) -> Result<MailList, RequestError> {
         && let Some(Stored { seq, payload, .. }) = jetstream.next(&subjects, from).await?
     {
         from = seq + 1;
-        match letter(fleet, run, &payload).await {
+        match letter(fleet, run, secrecy, &payload).await {
             Ok(Content::Message(message)) => letters.messages.push((seq, message)),
             Ok(Content::Resume(last)) => letters.resumes_after = letters.resumes_after.max(Some(last)),
             // The servers may be away; the letter is read again.
@@ -202,7 +220,7 @@ async fn read(fleet: &Fleet, run: &RunId) -> Result<MailList, RequestError> {
 }
 
 /// Opens a letter to a run.
-async fn letter(fleet: &Fleet, run: &RunId, payload: &[u8]) -> Result<Content, PortError> {
+async fn letter(fleet: &Fleet, run: &RunId, secrecy: &Secrecy, payload: &[u8]) -> Result<Content, PortError> {
     let corrupt = |found: String| PortError::Corrupt { what: "a message".to_owned(), found };
     let signed = fleet.open(PayloadType::FLEET_MESSAGE, payload, Place::now(), SENDERS, 0).await?;
     let Letter { fleet: of_fleet, run: of, content } =
@@ -210,7 +228,7 @@ async fn letter(fleet: &Fleet, run: &RunId, payload: &[u8]) -> Result<Content, P
     if of_fleet != fleet.id()? || of != *run {
         return Err(corrupt(format!("it is one to run `{of}`, or of another fleet")));
     }
-    match (fleet.keys.key(run), content) {
+    match (secrecy.key(), content) {
         (None, content) => Ok(content),
         (Some(key), Content::Encrypted(text)) => {
             let opened = key.decrypt_text(TextKind::Message, &text).map_err(|error| corrupt(error.to_string()))?;
@@ -251,7 +269,10 @@ impl Fleet {
     async fn post(&self, run: &RunId, name: &str, content: Content) -> Result<Sent, RequestErrorText> {
         let failed = |error: &dyn std::error::Error| RequestErrorText(error.to_string());
         let fleet = self.id().map_err(|error| failed(&error))?.to_owned();
-        let content = match self.keys.key(run) {
+        let secrecy = self.keys.kept(run);
+        let unknown =
+            || RequestErrorText(format!("run `{run}` was not read, so it is not known whether it is encrypted"));
+        let content = match secrecy.ok_or_else(unknown)?.key() {
             None => content,
             Some(key) => {
                 let text = serde_json::to_vec(&content).map_err(|error| failed(&error))?;

@@ -10,7 +10,7 @@ use crate::fleet::Fleet;
 use crate::jetstream::Message;
 use crate::repetition::patiently;
 use crate::roster::Place;
-use crate::run_key::TextKind;
+use crate::run_key::{Secrecy, TextKind};
 use crate::statement::Role;
 use crate::wire::{Made, MadeMessage, PROTOCOL};
 use glovebox_engine::assignment::{Assignment, AttemptResult};
@@ -30,6 +30,7 @@ pub(crate) struct ExpectedResult<'a> {
     pub(crate) fleet: &'a Fleet,
     pub(crate) blobs: &'a ObjectBlobs,
     pub(crate) run: &'a RunId,
+    pub(crate) secrecy: &'a Secrecy,
     pub(crate) check: &'a ResultCheck,
     pub(crate) assignment: &'a Assignment,
     /// The machine for which the attempt was claimed.
@@ -109,7 +110,7 @@ impl ExpectedResult<'_> {
 
     /// Returns a message, decrypted if the run is encrypted.
     fn opened(&self, message: MadeMessage) -> Result<MadeMessage, Problem> {
-        match (self.fleet.keys.key(self.run), message) {
+        match (self.secrecy.key(), message) {
             (None, message) => Ok(message),
             (Some(key), MadeMessage::Encrypted(text)) => {
                 let opened = key.decrypt_text(TextKind::Result, &text);

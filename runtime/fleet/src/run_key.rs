@@ -1,7 +1,7 @@
 //! The key of an encrypted run.
 //!
-//! Everything of such a run that machines store or send is encrypted with keys that are derived from one: its frames, the
-//! results of its attempts, the messages to it and its blobs. The key is sealed for each machine that may have it, with the
+//! The frames, results, messages and blobs of such a run, its exchanges with models, and the driver's answers with contents, are
+//! encrypted with keys that are derived from one. Questions of machines are not: they have no contents. The key is sealed for each machine that may have it, with the
 //! run and the fleet for which it is, so that nobody can have another run encrypted with it.
 //!
 //! Texts are encrypted with XChaCha20-Poly1305, with a random nonce before the bytes. A blob is a sequence of pieces of
@@ -51,6 +51,8 @@ pub(crate) enum TextKind {
     Message,
     /// An exchange of an attempt with its model.
     Exchange,
+    /// An answer of the driver to a machine.
+    Answer,
 }
 
 impl TextKind {
@@ -60,6 +62,7 @@ impl TextKind {
             Self::Result => "glovebox fleet result v1",
             Self::Message => "glovebox fleet message v1",
             Self::Exchange => "glovebox fleet exchange v1",
+            Self::Answer => "glovebox fleet answer v1",
         }
     }
 }
@@ -136,6 +139,16 @@ impl RunKey {
         let bytes = STANDARD.decode(text).map_err(|_| NotDecrypted)?;
         let (nonce, encrypted) = bytes.split_first_chunk::<NONCE_BYTES>().ok_or(NotDecrypted)?;
         self.cipher(kind.context()).decrypt(&(*nonce).into(), encrypted).map_err(|_| NotDecrypted)
+    }
+
+    /// Returns what everybody may know of the key, to tell it from others.
+    pub(crate) fn id(&self) -> Digest {
+        blake3::Hash::from(*self.derive("glovebox fleet key id v1")).into()
+    }
+
+    /// Returns what everybody may know of the hash of a record. The hash itself would show whether a guess of the record is right.
+    pub(crate) fn record_hash(&self, hash: &Digest) -> Digest {
+        blake3::keyed_hash(&self.derive("glovebox fleet record hash v1"), hash.hex().as_bytes()).into()
     }
 
     /// Returns the name of the blob with a digest.
@@ -282,6 +295,8 @@ struct Known {
     secrecy: Secrecy,
     /// True if this process may always know it: the run is not encrypted, or its first frame has the key for this machine.
     is_kept: bool,
+    /// True if the first frame of the run was read, and the key is the one that it names.
+    is_checked: bool,
     /// Number of attempts for which a driver has lent the key.
     lent: usize,
 }
@@ -290,7 +305,7 @@ struct Known {
 #[derive(Clone, Default)]
 pub(crate) struct RunKeys(Arc<Mutex<HashMap<RunId, Known>>>);
 
-/// A key that is forgotten with the last value of its run, unless the process may keep it.
+/// The right to use a lent key. When the last value for a run is dropped, the key is forgotten, unless the process may keep it.
 pub(crate) struct LentKey {
     keys: RunKeys,
     run: RunId,
@@ -313,9 +328,22 @@ impl RunKeys {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Returns what is known about a run.
-    pub(crate) fn get(&self, run: &RunId) -> Option<Secrecy> {
-        self.lock().get(run).map(|known| known.secrecy.clone())
+    /// Returns the key of a run if one is known. It may be one that a driver lent and that was not compared with the first frame:
+    /// see [`RunKeys::checked`].
+    pub(crate) fn unchecked(&self, run: &RunId) -> Option<RunKey> {
+        self.lock().get(run).and_then(|known| known.secrecy.key().cloned())
+    }
+
+    /// Returns what is known about a run whose first frame was read, or which this process begins.
+    pub(crate) fn checked(&self, run: &RunId) -> Option<Secrecy> {
+        self.lock().get(run).filter(|known| known.is_checked).map(|known| known.secrecy.clone())
+    }
+
+    /// Notes that a lent key is the one that the first frame of its run names.
+    pub(crate) fn check(&self, run: &RunId) {
+        if let Some(known) = self.lock().get_mut(run) {
+            known.is_checked = true;
+        }
     }
 
     /// Returns what is known about a run if it is kept.
@@ -323,22 +351,17 @@ impl RunKeys {
         self.lock().get(run).filter(|known| known.is_kept).map(|known| known.secrecy.clone())
     }
 
-    /// Returns the key of a run, if it is known to be encrypted.
-    pub(crate) fn key(&self, run: &RunId) -> Option<RunKey> {
-        self.get(run).and_then(|secrecy| secrecy.key().cloned())
-    }
-
     /// Keeps whether a run is encrypted.
     pub(crate) fn keep(&self, run: &RunId, secrecy: Secrecy) {
         let mut runs = self.lock();
         let lent = runs.get(run).map_or(0, |known| known.lent);
-        runs.insert(run.clone(), Known { secrecy, is_kept: true, lent });
+        runs.insert(run.clone(), Known { secrecy, is_kept: true, is_checked: true, lent });
     }
 
-    /// Notes the key of a run as long as the value exists. A key that is known already counts.
+    /// Notes a key that a driver lends, until the returned value is dropped. If a key of the run is known already, that one stays.
     pub(crate) fn lend(&self, run: &RunId, key: RunKey) -> LentKey {
         let mut runs = self.lock();
-        let new = || Known { secrecy: Secrecy::encrypted(key), is_kept: false, lent: 0 };
+        let new = || Known { secrecy: Secrecy::encrypted(key), is_kept: false, is_checked: false, lent: 0 };
         runs.entry(run.clone()).or_insert_with(new).lent += 1;
         LentKey { keys: self.clone(), run: run.clone() }
     }
@@ -387,7 +410,7 @@ mod tests {
         let text = key.encrypt_text(TextKind::Result, b"text");
         assert_eq!(key.decrypt_text(TextKind::Result, &text).unwrap(), b"text");
         assert_ne!(key.encrypt_text(TextKind::Result, b"text"), text);
-        for kind in [TextKind::Frame, TextKind::Message, TextKind::Exchange] {
+        for kind in [TextKind::Frame, TextKind::Message, TextKind::Exchange, TextKind::Answer] {
             assert_eq!(key.decrypt_text(kind, &text).unwrap_err(), NotDecrypted);
         }
         assert_eq!(other.decrypt_text(TextKind::Result, &text).unwrap_err(), NotDecrypted);
@@ -438,10 +461,11 @@ mod tests {
         let (keys, run) = (RunKeys::default(), RunId::from("run"));
         let (first, second) = (keys.lend(&run, RunKey::generate()), keys.lend(&run, RunKey::generate()));
         drop(first);
-        assert!(keys.key(&run).is_some());
-        assert!(keys.kept(&run).is_none());
+        assert!(keys.unchecked(&run).is_some() && keys.checked(&run).is_none());
+        keys.check(&run);
+        assert!(keys.checked(&run).is_some() && keys.kept(&run).is_none());
         drop(second);
-        assert!(keys.key(&run).is_none());
+        assert!(keys.unchecked(&run).is_none());
         let third = keys.lend(&run, RunKey::generate());
         keys.keep(&run, Secrecy::encrypted(RunKey::generate()));
         drop(third);

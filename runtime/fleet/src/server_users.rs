@@ -27,7 +27,7 @@ pub enum ServerRole {
 /// Subjects, in which `S` is the name of the stream of journals, and `M` that of the stream of messages.
 type Subjects = &'static [&'static str];
 
-/// What every user may ask: about itself and about the streams, and for messages.
+/// What every user may ask: about itself and about the streams, for messages, and whether a machine is there.
 const READ: Subjects = &[
     "$SYS.REQ.USER.INFO",
     "$JS.API.STREAM.INFO.S",
@@ -35,6 +35,7 @@ const READ: Subjects = &[
     "$JS.API.STREAM.MSG.GET.S",
     "$JS.API.STREAM.MSG.GET.M",
     "$JS.API.DIRECT.GET.S",
+    "S.p.*",
 ];
 /// What makes the queue of runs. A queue with another name could deliver messages to any subject.
 const MAKE_DRIVERS: Subjects = &["$JS.API.CONSUMER.CREATE.S.drivers.S.q.drive.*"];
@@ -88,9 +89,10 @@ impl ServerRole {
     fn may_receive(self) -> Subjects {
         match self {
             Self::Client => &["S.m.*.*", "S.n.*"],
-            Self::Driver => &["S.m.*.*", "S.c.*"],
+            Self::Driver => &["S.m.*.*", "S.c.*", "S.p.*"],
+            Self::Worker => &["S.p.*"],
             Self::Reader => &["S.n.*"],
-            Self::Operator | Self::Worker => &[],
+            Self::Operator => &[],
         }
     }
 
@@ -123,8 +125,12 @@ pub fn server_config(fleet: &FleetName, roles: &[ServerRole]) -> String {
         let publish = role.may_publish().concat();
         let inbox = format!("{}.>", inbox(name));
         let receive = role.may_receive().iter().copied().chain([inbox.as_str()]);
-        // A driver answers questions on subjects that it learns from them.
-        let responses = if *role == ServerRole::Driver { "        allow_responses: true\n" } else { "" };
+        // A driver answers questions on subjects that it learns from them, and a machine whether it is there.
+        let responses = if matches!(role, ServerRole::Driver | ServerRole::Worker) {
+            "        allow_responses: true\n"
+        } else {
+            ""
+        };
         let _ = write!(
             text,
             "    # {}\n    {{\n      user: {name}, password: ${}_PASSWORD\n      permissions: {{\n        publish: {{ allow: [{}] }}\n        \

@@ -103,6 +103,11 @@ impl FleetName {
         format!("{}.c.{}", self.0, token(run.as_str()))
     }
 
+    /// Returns the subject on which a machine says that it is there.
+    pub(crate) fn presence(&self, machine: &str) -> String {
+        format!("{}.p.{}", self.0, token(machine))
+    }
+
     /// Returns the subject of notes for the people who follow a run.
     pub(crate) fn notes(&self, run: &RunId) -> String {
         format!("{}.n.{}", self.0, token(run.as_str()))

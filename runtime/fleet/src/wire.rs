@@ -109,9 +109,32 @@ pub(crate) struct Order {
     pub(crate) task: ClaimedTask,
     /// Digest of the run's plan.
     pub(crate) plan: Digest,
-    /// The key of the run for the machine, if the run is encrypted.
+}
+
+/// What a driver signs to answer a question.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct AnswerMessage {
+    pub(crate) protocol: u32,
+    /// The id of the fleet.
+    pub(crate) fleet: String,
+    pub(crate) run: RunId,
+    /// Digest of the signed question. The answer means nothing to another one.
+    pub(crate) question: Digest,
+    /// The key of the run for the machine, with an order in an encrypted run.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) key: Option<SealedKey>,
+    pub(crate) content: AnswerContent,
+}
+
+/// An answer, encrypted in an encrypted run.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub(crate) enum AnswerContent {
+    /// The answer.
+    Answer(Answer),
+    /// The answer, encrypted with the key of the run.
+    Encrypted(String),
 }
 
 /// The result of an attempt, as it is stored in the stream.

@@ -47,8 +47,8 @@ pub use run_started::{
     StartedWorkspace,
 };
 pub use stage::{
-    AskedModel, CacheFilled, FollowUp, IgnoredFiles, Isolation, StageCommands, StageFiles, StageFinished, StageHeld,
-    StageModel, StageReady, StageRefusals, StageRetrying, StageStarted,
+    AskedModel, CacheFilled, FollowUp, IgnoredFiles, Isolation, Moved, StageCommands, StageFiles, StageFinished,
+    StageHeld, StageModel, StageReady, StageRefusals, StageRetrying, StageStarted,
 };
 pub use stalled::{RunStalled, SilentBranch};
 pub use status::{SearchedStatus, StatusCopy, StatusEffect, StatusFound, StatusIngested, StatusOwnership, StatusPlace};

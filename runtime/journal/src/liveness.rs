@@ -275,8 +275,14 @@ mod tests {
             event,
             text: EventText::default(),
         };
-        let started =
-            || Event::StageStarted(StageStarted { attempt: attempt("a", "left"), worker: "w".into(), machine: None });
+        let started = || {
+            Event::StageStarted(StageStarted {
+                attempt: attempt("a", "left"),
+                worker: "w".into(),
+                machine: None,
+                moved: None,
+            })
+        };
         let ended = || {
             let ended = StageFinished::new(attempt("a", "left"), Outcome::new(Status::Success));
             Event::StageFinished(Box::new(ended))

@@ -38,6 +38,11 @@ impl PayloadType {
     /// A line of the exchanges of an attempt with its model.
     pub const FLEET_EXCHANGE: Self = Self("application/vnd.glovebox.fleet-exchange.v1+json");
 
+    /// The answer of the driver of a run to a machine.
+    pub const FLEET_ANSWER: Self = Self("application/vnd.glovebox.fleet-answer.v1+json");
+    /// What a machine of a fleet says of itself.
+    pub const FLEET_PRESENCE: Self = Self("application/vnd.glovebox.fleet-presence.v1+json");
+
     /// Signs a payload for a place that is no envelope. Returns the signature in base64.
     pub fn sign(self, payload: &[u8], key: &SigningKey) -> String {
         STANDARD.encode(key.sign(&encoded(self, payload)))

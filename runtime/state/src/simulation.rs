@@ -172,6 +172,7 @@ impl<'a> Simulation<'a> {
                     attempt: attempt(&open),
                     worker: "test".into(),
                     machine: None,
+                    moved: None,
                 })]);
             }
             let open = self.next_open(true).expect("a run that has not ended waits for an attempt");

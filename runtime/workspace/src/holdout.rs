@@ -144,7 +144,7 @@ impl fmt::Debug for Opening {
 }
 
 impl Opening {
-    /// Returns the lengths of the files by digest, if this opens the commitment with the root, and exceeds no limit.
+    /// Checks that this opens the commitment with the root and exceeds no limit. Returns the length of each content, by digest.
     ///
     /// # Errors
     /// [`SealError::Malformed`] for an opening of another version or of another commitment, [`SealError::Limit`] for too many files
@@ -161,7 +161,14 @@ impl Opening {
         if total > BYTES_MAX {
             return Err(SealError::Limit { limit: "holdout_bytes", max: BYTES_MAX });
         }
-        Ok(self.leaves.iter().map(|leaf| (leaf.digest, leaf.bytes)).collect())
+        let mut lengths = BTreeMap::new();
+        for leaf in &self.leaves {
+            // Otherwise one long content would be copied for many leaves that say that they are short.
+            if lengths.insert(leaf.digest, leaf.bytes).is_some_and(|other| other != leaf.bytes) {
+                return Err(SealError::Malformed("files with the same digest have different lengths".to_owned()));
+            }
+        }
+        Ok(lengths)
     }
 
     fn check_form(&self) -> Result<(), SealError> {
@@ -176,8 +183,8 @@ impl Opening {
     }
 }
 
-/// Creates a seal in the new folder `into` from its opening, which must have been checked with [`Opening::lengths`]. `open` opens
-/// the content with a digest.
+/// Creates a seal in the new folder `into` from its opening, which must have been checked with [`Opening::lengths`]. `open` must return
+/// the content with exactly this digest: it is not compared here.
 ///
 /// # Errors
 /// [`SealError`]. A partial copy is not removed; a folder without `seal.json` is not a valid seal.

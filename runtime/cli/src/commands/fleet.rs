@@ -17,7 +17,9 @@ use crate::fleet_connection::{self, stop};
 use crate::fleet_keys::FleetKey;
 use crate::prepare;
 use crate::terminal::{self, visible};
+use futures_util::future::join_all;
 use glovebox_fleet::init::Replication;
+use glovebox_fleet::presence::Presence;
 use glovebox_fleet::roster::Member;
 use glovebox_fleet::server_users::{ServerRole, server_config};
 use glovebox_fleet::statement::{Admission, LABELS_MAX, Role, Word};
@@ -64,6 +66,8 @@ struct ListedMachine {
     /// The last day of the admission in UTC; null for no end.
     #[schemars(with = "Option<String>")]
     until: Option<Date>,
+    /// What it said of itself just now; null if it is not admitted, does not work, drains, or did not answer within a second.
+    presence: Option<Presence>,
 }
 
 /// Whether a machine is admitted.
@@ -79,7 +83,7 @@ enum MachineState {
 }
 
 impl ListedMachine {
-    fn new(member: Member, now: Timestamp) -> Self {
+    fn new(member: Member, now: Timestamp, presence: Option<Presence>) -> Self {
         let admission = member.last.admission;
         let state = match &admission {
             None => MachineState::Expelled,
@@ -89,11 +93,11 @@ impl ListedMachine {
         let (key, name, since) = (member.last.machine, member.name, member.since);
         match admission {
             Some(Admission { may, labels, tier, until, .. }) => {
-                Self { name, key, state, may, labels, tier, since, until }
+                Self { name, key, state, may, labels, tier, since, until, presence }
             }
             None => {
                 let (may, labels) = (BTreeSet::new(), BTreeSet::new());
-                Self { name, key, state, may, labels, tier: None, since, until: None }
+                Self { name, key, state, may, labels, tier: None, since, until: None, presence }
             }
         }
     }
@@ -113,8 +117,25 @@ impl ListedMachine {
         let word = if self.state == MachineState::Ended { "ended on" } else { "until" };
         parts.extend(self.until.map(|until| format!("{word} {until}")));
         let name = self.name.as_ref().map_or("-", Word::as_str);
-        format!("{name}: {}\n  {}\n", parts.join("; "), self.key)
+        let presence = match &self.presence {
+            Some(presence) => format!("\n  {}", works(presence)),
+            None if self.state == MachineState::Admitted => "\n  does not work".to_owned(),
+            None => String::new(),
+        };
+        format!("{name}: {}\n  {}{presence}\n", parts.join("; "), self.key)
     }
+}
+
+/// Returns what a machine that works says of itself.
+fn works(Presence { version, facts, drives, seats, busy }: &Presence) -> String {
+    let does = match (drives, seats) {
+        (true, 0) => "drives runs".to_owned(),
+        (true, _) => format!("drives runs, makes {busy} of {seats} stages"),
+        (false, _) => format!("makes {busy} of {seats} stages"),
+    };
+    let arch = facts.arch.map(|arch| format!(", {}", arch.as_str())).unwrap_or_default();
+    let tier = facts.tier.map(|tier| format!(", tier {}", tier.as_str())).unwrap_or_default();
+    format!("works: {does}{arch}{tier}, version {}", visible::line(version))
 }
 
 /// Executes a command that names a fleet. Returns any other command.
@@ -250,13 +271,21 @@ fn find(members: &[Member], wanted: &str) -> Result<PublicKey, Stop> {
 fn list(arguments: &FleetListArguments) -> CommandResult {
     let project = prepare::read_project(&arguments.workdir, None)?;
     let operator = arguments.fleet.operator(&project.config, &arguments.workdir)?;
-    let members = async {
-        let fleet = arguments.fleet.servers().await?;
-        fleet.members(&operator).await.map_err(|error| stop(&error))
+    let listed = async {
+        let mut fleet = arguments.fleet.servers().await?;
+        fleet.join(&operator, None).await.map_err(|error| stop(&error))?;
+        let (members, now) = (fleet.members(&operator).await.map_err(|error| stop(&error))?, Timestamp::now());
+        let listed = members.into_iter().map(async |member| {
+            let valid = member.last.admission.as_ref().filter(|admission| admission.is_valid_at(now));
+            let presence = match valid {
+                Some(admission) => fleet.presence(&admission.name.as_str().into()).await,
+                None => None,
+            };
+            ListedMachine::new(member, now, presence)
+        });
+        Ok::<_, Stop>(join_all(listed).await)
     };
-    let now = Timestamp::now();
-    let mut machines: Vec<ListedMachine> =
-        block_on(members)??.into_iter().map(|member| ListedMachine::new(member, now)).collect();
+    let mut machines = block_on(listed)??;
     machines
         .sort_by(|one, other| one.name.cmp(&other.name).then_with(|| one.key.to_string().cmp(&other.key.to_string())));
     if arguments.json {

@@ -11,7 +11,9 @@ use crate::fleet_keys::FleetKey;
 use crate::prepare;
 use crate::terminal::{self, visible};
 use glovebox_fleet::drive::{DriveQueue, DriveTurn, Drivers, TurnEnd};
+use glovebox_fleet::fleet::Fleet;
 use glovebox_fleet::machine::Machine;
+use glovebox_fleet::presence::{Presence, Present};
 use glovebox_fleet::statement::{Admission, Role};
 use glovebox_journal::event::MachineId;
 use glovebox_plan::prepare::capability;
@@ -58,6 +60,7 @@ async fn serve(arguments: &WorkArguments) -> CommandResult {
     let drives = !arguments.no_drive && admission.has_any(&[Role::Drive]);
     let id = MachineId::from(admission.name.as_str());
     let (dir, _lock) = open_dir(arguments, &id)?;
+    let _files = Files(dir.clone());
     let ConnectedFleet { fleet, blobs, store, .. } = &connected;
     let log = Arc::new(fleet.log(blobs.clone()));
     let is_draining = Arc::new(AtomicBool::new(false));
@@ -69,10 +72,12 @@ async fn serve(arguments: &WorkArguments) -> CommandResult {
     let settings = MachineSettings { labels, tier, allowed: Allowed::parse(&arguments.allow)?, private };
     let prepared = Rc::new(Prepared::new(dir, Arc::clone(&log), id.clone(), settings));
     let mut tasks = JoinSet::new();
+    let mut busy = Arc::default();
     if executes {
         let draining = Arc::clone(&is_draining);
-        let machine = Machine::new(fleet, Arc::clone(&log), id.clone(), facts, draining).await;
+        let machine = Machine::new(fleet, Arc::clone(&log), id.clone(), facts.clone(), draining).await;
         let machine = machine.map_err(stop)?;
+        busy = machine.busy();
         let machine = Rc::new(machine);
         for _ in 0..seats(arguments) {
             let (machine, prepared) = (Rc::clone(&machine), Rc::clone(&prepared));
@@ -84,12 +89,28 @@ async fn serve(arguments: &WorkArguments) -> CommandResult {
         let drivers = Drivers { fleet: fleet.clone(), log, queue };
         tasks.spawn_local(drive_all(Rc::new(drivers), Rc::clone(&prepared), Arc::clone(&is_draining)));
     }
+    let seats = if executes { seats(arguments) } else { 0 };
+    let presence = Presence { version: env!("CARGO_PKG_VERSION").to_owned(), facts, drives, seats, busy: 0 };
+    let present = Present { machine: id.clone(), presence, busy, is_draining: Arc::clone(&is_draining) };
+    tokio::spawn(say_present(fleet.clone(), present));
     let does = match (drives, executes) {
         (true, true) => "drives runs and makes stages",
         (true, false) => "drives runs",
         (false, _) => "makes stages",
     };
     terminal::say(format_args!("machine `{id}` works for the fleet ({does}); SIGTERM drains it\n"));
+    until_drained(tasks, &prepared, &is_draining).await
+}
+
+/// Says that the machine is there to those who ask.
+async fn say_present(fleet: Fleet, present: Present) {
+    if let Err(error) = fleet.say_present(present).await {
+        tracing::warn!(%error, "other machines cannot ask whether this one is there");
+    }
+}
+
+/// Waits until a signal drains the machine and its stages have ended, or a second signal ends it.
+async fn until_drained(mut tasks: JoinSet<()>, prepared: &Prepared, is_draining: &AtomicBool) -> CommandResult {
     let mut terminated = signal(SignalKind::terminate()).map_err(|error| Stop::io("listen for signals", &error))?;
     let mut interrupted = signal(SignalKind::interrupt()).map_err(|error| Stop::io("listen for signals", &error))?;
     let tidy = async {
@@ -214,6 +235,17 @@ fn open_dir(arguments: &WorkArguments, id: &MachineId) -> Result<(PathBuf, File)
     }
     clear(&folder).map_err(failed)?;
     Ok((folder, lock))
+}
+
+/// The files of runs, which are removed when the process ends. Some are hold-outs.
+struct Files(PathBuf);
+
+impl Drop for Files {
+    fn drop(&mut self) {
+        if let Err(error) = clear(&self.0) {
+            tracing::warn!(folder = %self.0.display(), %error, "the files of runs were not removed");
+        }
+    }
 }
 
 /// Removes the files of an earlier process.

@@ -8,8 +8,8 @@ use crate::terminal::{counted, duration, moment, of_generation, status_files, vi
 use glovebox_host::call::{LogLine, Progress};
 use glovebox_host::llm::Provider;
 use glovebox_journal::event::{
-    BranchId, Event, FanInFinished, IgnoredFiles, LoopRestarted, NodeId, Record, Refusal, RunFinished, RunPaused,
-    RunResumed, RunStarted, StageFinished, StageStarted, Task, Verdict, Work,
+    BranchId, Event, FanInFinished, IgnoredFiles, LoopRestarted, Moved, NodeId, Record, Refusal, RunFinished,
+    RunPaused, RunResumed, RunStarted, StageFinished, StageStarted, Task, Verdict, Work,
 };
 use glovebox_journal::event::{
     ChildObserved, GateUnmet, ParallelStarted, QuestionAnswered, QuestionAsked, RecoveryDecided, SupervisionEnd,
@@ -199,14 +199,25 @@ fn unmet_line(gate: &GateUnmet) -> String {
     format!("commands of the verify contract were skipped, seen at {exit}: {skipped}")
 }
 
-fn started(StageStarted { attempt, machine, .. }: &StageStarted) -> String {
+fn started(StageStarted { attempt, machine, moved, .. }: &StageStarted) -> String {
     let text = match (&attempt.task, attempt.ordinal) {
         (Task { work: Work::Verify, visit, .. }, _) => format!("verification started visit={visit}"),
         (Task { visit: 1, .. }, 1) => "started".to_owned(),
         (Task { visit, .. }, ordinal) => format!("started visit={visit} attempt={ordinal}"),
     };
     let machine = machine.as_ref().map(|machine| format!(" on {}", visible::line(machine.as_str())));
-    text + &machine.unwrap_or_default()
+    let moved = moved.as_deref().map(|Moved { from, left }| {
+        let from = visible::line(from.as_str());
+        let left = left.as_ref().map(|IgnoredFiles { files, names, .. }| {
+            let names = visible::line(&names.join(", ")).into_owned();
+            format!(
+                ": {} at ignored paths ({names}) stayed there",
+                counted(usize::try_from(*files).unwrap_or(usize::MAX), "file")
+            )
+        });
+        format!(", moved from {from}{}", left.unwrap_or_default())
+    });
+    text + &machine.unwrap_or_default() + &moved.unwrap_or_default()
 }
 
 /// Describes a resume: the node at which the run continues, and what was restored or removed.

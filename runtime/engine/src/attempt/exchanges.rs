@@ -3,14 +3,14 @@
 //! Each attempt has one file, named by its task and ordinal, so that an attempt that is executed again finds the earlier
 //! answers. The folder is in the run directory, which no stage can reach.
 
-use super::handed_on::{ExchangeStore, HandedOn};
+use super::handed_on::HandedOn;
 use crate::run_dir::{EXCHANGES_DIR, RunDir};
 use cap_std::fs::{Dir, File, OpenOptions, OpenOptionsExt};
 use glovebox_host::llm::ExchangeLog;
 use glovebox_host::tools::ToolCallLog;
 use glovebox_journal::event::{Attempt, Record, Verdict};
 use glovebox_record::spend::SpendTotals;
-use glovebox_record::{Digest, FailureClass};
+use glovebox_record::{Digest, Failure, FailureClass};
 use glovebox_workspace::regular_file;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -32,14 +32,6 @@ pub(super) fn open(run: &RunDir, attempt: &Attempt, handed_on: Option<&HandedOn>
     let mut file = open_file(&folder, file_name(attempt), true)?;
     file.write_all(&lines)?;
     Ok(ExchangeLog::open(file)?.kept_by(handed_on.keeper(name)))
-}
-
-/// Marks the cost of an attempt that has ended as recorded, for machines that make it again.
-///
-/// # Errors
-/// The store does not answer.
-pub fn book(store: &dyn ExchangeStore, attempt: &Attempt) -> io::Result<()> {
-    store.keep(&attempt_name(attempt), &ExchangeLog::booked_line()?)
 }
 
 /// Opens the answers of tool servers to an attempt.
@@ -102,9 +94,7 @@ pub fn note(run: &Dir, record: &Record) {
     let Ok(folder) = run.open_dir(EXCHANGES_DIR) else { return };
     let name = file_name(&finished.attempt);
     let failure = finished.outcome.failure.as_ref();
-    let may_go_on =
-        failure.is_some_and(|failure| matches!(failure.class, FailureClass::Canceled | FailureClass::Budget));
-    let noted = match may_go_on {
+    let noted = match may_be_repeated(failure) {
         true => open_file(&folder, &name, false).and_then(|mut file| ExchangeLog::book(&mut file)),
         false => {
             let removed = folder.remove_file(tools_name(&finished.attempt)).or_else(none_there);
@@ -114,6 +104,11 @@ pub fn note(run: &Dir, record: &Record) {
     if let Err(error) = noted.or_else(none_there) {
         tracing::warn!(%error, "could not mark or remove the stored exchanges of a finished attempt");
     }
+}
+
+/// Returns true if an attempt that ended with this failure may be made again under the same number.
+pub(crate) fn may_be_repeated(failure: Option<&Failure>) -> bool {
+    failure.is_some_and(|failure| matches!(failure.class, FailureClass::Canceled | FailureClass::Budget))
 }
 
 /// Removes all exchanges of a run, so that its models and tool servers are asked again.

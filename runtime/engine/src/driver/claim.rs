@@ -52,7 +52,7 @@ impl NextClaim {
         let goes_on = !state.is_ending() && out_of_time(state, at).is_none();
         goes_on.then(|| {
             let (attempt, worker, machine) = (open.attempt(&self.id), self.worker.clone(), self.machine.clone());
-            Event::StageStarted(StageStarted { attempt, worker, machine })
+            Event::StageStarted(StageStarted { attempt, worker, machine, moved: None })
         })
     }
 }
@@ -70,9 +70,10 @@ impl<'a, J: RunLog + ClaimQueue, S: Signals, F: Follow> Driver<'a, J, S, F> {
         delivery: Delivery,
     ) -> impl Future<Output = Result<SeatedAttempt<X::Seat>, RunError>> + use<'a, 'e, J, S, F, X> {
         let Self { journal, heartbeat, clock, .. } = *self;
+        let place = self.replay.state.branch(&delivery.task.branch).place.clone();
         async move {
             let seat = {
-                let mut asked = std::pin::pin!(executors.seat(&delivery));
+                let mut asked = std::pin::pin!(executors.seat(&delivery, place.as_deref()));
                 loop {
                     tokio::select! {
                         biased;
@@ -124,7 +125,8 @@ impl<'a, J: RunLog + ClaimQueue, S: Signals, F: Follow> Driver<'a, J, S, F> {
             return Ok((None, read));
         };
         tracing::debug!(%task, attempt.ordinal, worker = self.worker, "claiming");
-        let started = StageStarted { attempt, worker: self.worker.clone(), machine: machine.cloned() };
+        let moved = self.replay.state.branch(&task.branch).moved_to(machine);
+        let started = StageStarted { attempt, worker: self.worker.clone(), machine: machine.cloned(), moved };
         let started = vec![Event::StageStarted(started)];
         let Committed { records, is_stored } = self
             .append(|state| {

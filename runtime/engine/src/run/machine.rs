@@ -13,7 +13,7 @@ use super::packs::{self, Contents};
 use super::workspace::{WorkspaceFollower, keep_replaced};
 use super::{HOLDOUTS_DIR, Holdouts, RunDir, WORKSPACE_DIR, bench};
 use crate::assignment::{Assignment, AttemptResult};
-use crate::attempt::{AttemptError, ExchangeStore, HandedOn, Workbench, sweep};
+use crate::attempt::{AttemptError, Claims, ExchangeStore, HandedOn, Workbench, exchanges, sweep};
 use crate::driver::{Follow, RunError};
 use crate::holdouts;
 use crate::run_dir::BRANCHES_DIR;
@@ -22,7 +22,7 @@ use glovebox_host::call::AttemptProgress;
 use glovebox_host::llm::Steering;
 use glovebox_jail::pulse::Pulse;
 use glovebox_journal::event::{
-    Attempt, AttemptId, BranchId, MachineId, Record, RunId, RunStarted, StartedPlugin, StartedSettings, Task,
+    AttemptId, BranchId, Record, RunId, RunResumed, RunStarted, StartedPlugin, StartedSettings, Task,
 };
 use glovebox_journal::ports::{BlobStore, RunLog};
 use glovebox_journal::rewind::{self, Fold as _};
@@ -33,7 +33,7 @@ use glovebox_state::evidence::Replay;
 use glovebox_workspace::project::Base;
 use glovebox_workspace::{cache, restore as workspace_restore, tree};
 use serde::{Deserialize, Serialize};
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeMap, HashMap};
 use std::io::{self, ErrorKind, Read};
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -162,13 +162,6 @@ impl<L: RunLog + 'static, B: BlobStore + 'static> UnboundRun<L, B> {
                 tree::remove_all(&folder(left)).map_err(disk)?;
             }
             sweep(&dir);
-            if let Some(sealed) = &started.workspace.holdouts {
-                let contents = folder(HOLDOUT_CONTENTS_DIR);
-                dir.dir.create_dir_all(HOLDOUT_CONTENTS_DIR).map_err(disk)?;
-                let fetched = packs::fetch_holdouts(sealed, &*blobs, &contents, &folder(HOLDOUTS_DIR));
-                tree::remove_all(&contents).map_err(disk)?;
-                fetched?;
-            }
             dir.dir.create_dir_all(CONTENTS_DIR).map_err(disk)?;
             let contents = Contents::new(folder(CONTENTS_DIR));
             contents.fetch(&base, &packs, &*blobs)?;
@@ -298,8 +291,8 @@ struct Position {
     replay: Replay,
     /// The number of the next record. The workspace has the changes of all earlier ones.
     next: u64,
-    /// The machines for which an attempt was claimed that has not ended, by its task and ordinal.
-    claims: HashMap<(Task, u32), BTreeSet<MachineId>>,
+    /// The claims of each attempt that may be made again, by its task and ordinal.
+    claims: HashMap<(Task, u32), Claims>,
 }
 
 impl Position {
@@ -307,10 +300,15 @@ impl Position {
     fn note(&mut self, record: &Record) {
         if let Some(started) = record.event.stage_started() {
             let of = (started.attempt.task.clone(), started.attempt.ordinal);
-            self.claims.entry(of).or_default().extend(started.machine.clone());
+            let machine = started.machine.clone().map(|machine| (record.seq, machine));
+            self.claims.entry(of).or_default().machines.extend(machine);
         }
-        if let Some(Attempt { task, ordinal, .. }) = record.event.stage_finished().map(|finished| &finished.attempt) {
-            self.claims.remove(&(task.clone(), *ordinal));
+        if let Some(finished) = record.event.stage_finished() {
+            let of = (finished.attempt.task.clone(), finished.attempt.ordinal);
+            match exchanges::may_be_repeated(finished.outcome.failure.as_ref()) {
+                true => self.claims.entry(of).or_default().booked = record.seq,
+                false => drop(self.claims.remove(&of)),
+            }
         }
     }
 }
@@ -357,6 +355,10 @@ impl<L: RunLog, B: BlobStore + 'static> MachineRun<L, B> {
         let branch = state.branch(&task.branch);
         let open =
             branch.open().filter(|open| open.attempt_id.as_ref() == Some(&task.attempt)).ok_or_else(overtaken)?;
+        // Somebody else may have made up the order.
+        if open.machine.as_ref().is_none_or(|machine| machine.as_str() != self.executor.worker.name) {
+            return Err(overtaken());
+        }
         let attempt = open.attempt(&task.attempt);
         state.steering(open).for_each(|message| control.steering.push(message));
         let assignment = Assignment {
@@ -373,6 +375,7 @@ impl<L: RunLog, B: BlobStore + 'static> MachineRun<L, B> {
         let holdouts = match self.holdouts.get() {
             Some(opened) => opened.clone(),
             None => {
+                self.fetch_holdouts(&assignment.run)?;
                 let opened = holdouts::open(&self.dir, state, &*self.blobs)?.map(Arc::new);
                 self.holdouts.get_or_init(|| opened).clone()
             }
@@ -383,10 +386,23 @@ impl<L: RunLog, B: BlobStore + 'static> MachineRun<L, B> {
             _ => budget(plan, state),
         };
         let budget = Arc::new(budget);
-        let machines = position.claims.get(&(assignment.attempt.task.clone(), assignment.attempt.ordinal));
-        let machines = machines.cloned().unwrap_or_default();
-        let handed_on = control.exchanges.clone().map(|store| HandedOn { store, machines });
+        let claims = position.claims.get(&(assignment.attempt.task.clone(), assignment.attempt.ordinal));
+        let judges = plan.bindings.get(&assignment.stage()).is_some_and(|binding| binding.is_verifier());
+        let claims = Claims { judges, ..claims.cloned().unwrap_or_default() };
+        let handed_on = control.exchanges.clone().map(|store| HandedOn { store, claims });
         Ok((assignment, Workbench { budget, holdouts, handed_on, ..bench }))
+    }
+
+    /// Unpacks the hold-outs of the run, for its first attempt on this machine.
+    fn fetch_holdouts(&self, run: &RunStarted) -> Result<(), RunError> {
+        let Some(sealed) = &run.workspace.holdouts else { return Ok(()) };
+        let (contents, into) = (self.dir.path.join(HOLDOUT_CONTENTS_DIR), self.dir.path.join(HOLDOUTS_DIR));
+        // An earlier try may have ended in between.
+        [&contents, &into].into_iter().try_for_each(|folder| tree::remove_all(folder)).map_err(disk)?;
+        self.dir.dir.create_dir_all(HOLDOUT_CONTENTS_DIR).map_err(disk)?;
+        let fetched = packs::fetch_holdouts(sealed, &*self.blobs, &contents, &into);
+        tree::remove_all(&contents).map_err(disk)?;
+        fetched
     }
 
     /// Reads the journal at least up to a record, and applies its changes to the workspace.
@@ -396,8 +412,9 @@ impl<L: RunLog, B: BlobStore + 'static> MachineRun<L, B> {
             let Some(last) = page.last() else { return Ok(()) };
             let next = last.seq + 1;
             let is_first = position.next == 1;
-            // After a resume, the workspace may be that of an earlier visit.
-            if is_first || page.iter().any(|record| record.event.run_resumed().is_some()) {
+            // After a resume that goes back, the workspace is that of an earlier visit, and caches must not have what is undone.
+            let is_reset = |resumed: &RunResumed| resumed.back.is_some() || resumed.caches_removed;
+            if is_first || page.iter().any(|record| record.event.run_resumed().is_some_and(is_reset)) {
                 self.begin_again(position, next).await?;
                 continue;
             }

@@ -67,7 +67,7 @@ pub(crate) async fn of_sixteen_writers_with_one_expectation_one_is_stored<L: Ada
 
 fn started(worker: &str) -> Event {
     let attempt = Attempt { task: task("n"), ordinal: 1, id: worker.into() };
-    Event::StageStarted(StageStarted { attempt, worker: worker.into(), machine: None })
+    Event::StageStarted(StageStarted { attempt, worker: worker.into(), machine: None, moved: None })
 }
 
 pub(crate) async fn a_stale_token_stores_nothing_of_its_batch<L: Adapter>() {

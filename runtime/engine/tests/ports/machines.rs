@@ -5,7 +5,7 @@
 
 use glovebox_engine::assignment::{Assignment, AttemptResult};
 use glovebox_engine::driver::{Executors, Fault, MadeAttempt, Seat};
-use glovebox_journal::event::{Attempt, AttemptId, Ending, MachineId, NodeId, StageFinished, Task};
+use glovebox_journal::event::{Attempt, AttemptId, Ending, MachineId, Moved, NodeId, StageFinished, Task};
 use glovebox_journal::ports::Delivery;
 use glovebox_record::{Failure, FailureClass, FailureCode, Outcome};
 use std::collections::{BTreeMap, BTreeSet};
@@ -208,7 +208,7 @@ impl Executors for Machines {
 
     const OUTLIVE_DRIVER: bool = true;
 
-    async fn seat(&self, delivery: &Delivery) -> Result<MachineSeat, Fault> {
+    async fn seat(&self, delivery: &Delivery, _place: Option<&Moved>) -> Result<MachineSeat, Fault> {
         let stage = delivery.task.stage();
         let machine = self.until(|Pool { free, stages, .. }| {
             let can = |machine: &MachineId| stages.get(machine).is_none_or(|stages| stages.contains(&stage));

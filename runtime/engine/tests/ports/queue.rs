@@ -99,7 +99,7 @@ pub(crate) async fn the_clock_of_a_worker_decides_no_ownership<L: Adapter>() {
     assert_eq!(first, second);
     let claim = async |worker: &str| {
         let attempt = Attempt { task: task("n"), ordinal: 1, id: worker.into() };
-        let started = Event::StageStarted(StageStarted { attempt, worker: worker.into(), machine: None });
+        let started = Event::StageStarted(StageStarted { attempt, worker: worker.into(), machine: None, moved: None });
         under.append(&[(StreamKey::Task(task("n")), first.ready_seq)], &[started]).await
     };
     claim("first").await.unwrap();

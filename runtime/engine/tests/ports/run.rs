@@ -147,7 +147,7 @@ pub(crate) async fn claim<L: Adapter>(log: &L, run: &RunId) {
     let (state, _) = resume_state(&log.read(run, 1, usize::MAX).await.unwrap()).unwrap();
     let open = state.main().open().cloned().unwrap();
     let attempt = Attempt { task: open.task.clone(), ordinal: open.ordinal, id: "another".into() };
-    let started = Event::StageStarted(StageStarted { attempt, worker: "another".into(), machine: None });
+    let started = Event::StageStarted(StageStarted { attempt, worker: "another".into(), machine: None, moved: None });
     log.append(run, &[(StreamKey::from(&open.task), open.head)], Timestamp::now(), &[started]).await.unwrap();
 }
 

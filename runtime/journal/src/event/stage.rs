@@ -38,6 +38,19 @@ pub struct StageStarted {
     /// The machine that makes the attempt; absent if the worker itself makes it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub machine: Option<MachineId>,
+    /// Where the branch was before; absent if it stays on its machine.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub moved: Option<Box<Moved>>,
+}
+
+/// The move of a branch to another machine. Build caches stay on the machine before, as do files at ignored paths.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Moved {
+    /// The machine that made the last attempt of the branch.
+    pub from: MachineId,
+    /// The files at ignored paths that the last attempt with such files wrote, and that stay there; absent if there are none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub left: Option<IgnoredFiles>,
 }
 
 /// The command of a verifying stage was executed once over the initial files of the run, to fill the stage's caches.

@@ -24,7 +24,7 @@ pub(crate) fn plan(
 ) -> PlannedPlacement {
     let (needs, conflicts) = needs(pipeline, &config.fleet);
     errors.diagnostics.extend(conflicts);
-    let placement = PlannedPlacement { needs, unmet: Vec::new() };
+    let placement = PlannedPlacement { needs, unmet: Vec::new(), wait_warm: config.fleet.wait_warm };
     let unmet = placement.unmet_on(&options.machine);
     if !options.plan_only && !options.is_one_of_many {
         errors.unmet.clone_from(&unmet);

@@ -1,9 +1,11 @@
 //! The `[fleet]` table: the fleet of machines that runs the project's pipelines, and on which machines its stages may run.
 
 use super::field::{Field, Fields};
+use glovebox_pipeline::lower::duration;
 use glovebox_record::Need;
 use glovebox_record::placement::{ENTRIES_MAX, NeedFault};
 use glovebox_signing::key::PublicKey;
+use std::time::Duration;
 
 /// The `[fleet]` table. By default stages may run on every machine.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -12,7 +14,12 @@ pub struct FleetSetting {
     pub operator: Option<PublicKey>,
     /// What the machine of each stage must have. Nodes and graphs add to it.
     pub runs_on: Need,
+    /// How long the next stage of a branch waits for the machine that made the last one. `None` for the default.
+    pub wait_warm: Option<Duration>,
 }
+
+/// The longest time for which a stage may wait for the machine of its branch.
+const WAIT_WARM_MAX: Duration = Duration::from_secs(3600);
 
 pub(super) fn parse(fields: &mut Fields<'_>, table: &Field<'_, '_>) -> FleetSetting {
     let mut setting = FleetSetting::default();
@@ -20,10 +27,20 @@ pub(super) fn parse(fields: &mut Fields<'_>, table: &Field<'_, '_>) -> FleetSett
         match field.name {
             "operator" => setting.operator = operator(fields, &field),
             "runs_on" => setting.runs_on = need(fields, &field),
-            _ => fields.unknown(&field, &["operator", "runs_on"]),
+            "wait_warm" => setting.wait_warm = wait_warm(fields, &field),
+            _ => fields.unknown(&field, &["operator", "runs_on", "wait_warm"]),
         }
     }
     setting
+}
+
+/// Reads a duration of at most an hour.
+fn wait_warm(fields: &mut Fields<'_>, field: &Field<'_, '_>) -> Option<Duration> {
+    let found = field.value.as_str().and_then(duration).filter(|wait| *wait <= WAIT_WARM_MAX);
+    if found.is_none() {
+        fields.value_problem(field.at_value(), format!("`{field}` is not a time of at most an hour such as `\"30s\"`"));
+    }
+    found
 }
 
 fn operator(fields: &mut Fields<'_>, field: &Field<'_, '_>) -> Option<PublicKey> {

@@ -11,6 +11,7 @@ use serde::Serialize;
 use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::Arc;
+use std::time::Duration;
 
 /// Maximum number of stages that a message names.
 const STAGES_SHOWN_MAX: usize = 5;
@@ -22,6 +23,8 @@ pub struct PlannedPlacement {
     pub needs: BTreeMap<NodeId, Arc<Need>>,
     /// The stages that this machine cannot run. Empty in a plan that runs here.
     pub unmet: Vec<UnmetNeed>,
+    /// How long the next stage of a branch waits for the machine that made the last one. `None` for the default.
+    pub wait_warm: Option<Duration>,
 }
 
 /// A stage that a machine cannot run.

@@ -286,7 +286,12 @@ mod tests {
         let open = run.state.branches.values().filter_map(|branch| branch.open()).cloned().collect::<Vec<_>>();
         for open in &open {
             let attempt = finished(open, Outcome::new(Status::Success)).attempt;
-            run.append(vec![Event::StageStarted(StageStarted { attempt, worker: "w".into(), machine: None })]);
+            run.append(vec![Event::StageStarted(StageStarted {
+                attempt,
+                worker: "w".into(),
+                machine: None,
+                moved: None,
+            })]);
         }
         assert_eq!(shown(&run, &[])[..2], ["f-a a 1x1 Running", "f-b b 1x1 Running"]);
         let attempt = finished(&open[1], Outcome::new(Status::Success)).attempt;
@@ -303,7 +308,7 @@ mod tests {
         run.append(vec![Event::RunResumed(Box::default())]);
         assert_eq!(shown(&run, &[])[1], quota, "a resume waits for the same time");
         let attempt = finished(&open[1], Outcome::new(Status::Success)).attempt;
-        run.append(vec![Event::StageStarted(StageStarted { attempt, worker: "w".into(), machine: None })]);
+        run.append(vec![Event::StageStarted(StageStarted { attempt, worker: "w".into(), machine: None, moved: None })]);
         assert_eq!(shown(&run, &[])[1], "f-b b 1x1 Running");
         run.append(vec![Event::RunResumed(Box::default())]);
         assert_eq!(shown(&run, &[])[1], "f-b b 1x1 Waiting for a free place");

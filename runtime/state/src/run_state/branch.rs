@@ -20,8 +20,8 @@ use crate::context::{Context, ContextKey};
 use authors::Authors;
 use failure_chain::FailureChain;
 use glovebox_journal::event::{
-    Attempt, AttemptId, Event, FileChange, MachineId, NodeId, StageFinished, StageHeld, StagePassed, StageReady, Task,
-    Work,
+    Attempt, AttemptId, Event, FileChange, MachineId, Moved, NodeId, StageFinished, StageHeld, StagePassed, StageReady,
+    Task, Work,
 };
 use glovebox_record::path::ScopePath;
 use glovebox_record::{Failure, Outcome, Status};
@@ -150,6 +150,8 @@ pub struct Branch {
     pub canceled: Option<Arc<str>>,
     /// The joined parallel node, until the fan-in has chosen a branch.
     pub joined: Option<Arc<OpenParallel>>,
+    /// The machine that made the last attempt, with what only that machine has; `None` if the driver made it itself.
+    pub place: Option<Arc<Moved>>,
 }
 
 impl Default for Branch {
@@ -176,6 +178,7 @@ impl Default for Branch {
             origin: None,
             canceled: None,
             joined: None,
+            place: None,
         }
     }
 }
@@ -187,6 +190,12 @@ impl Branch {
             Position::Open(open) => Some(open),
             Position::Deciding | Position::Parallel(_) | Position::Waiting(_) => None,
         }
+    }
+
+    /// Returns the move of the branch if this machine makes its next attempt. `None` if the branch stays where it is.
+    pub fn moved_to(&self, machine: Option<&MachineId>) -> Option<Box<Moved>> {
+        let place = self.place.as_deref().filter(|place| machine.is_some_and(|machine| *machine != place.from))?;
+        Some(Box::new(place.clone()))
     }
 
     /// Returns the last outcome of a node.
@@ -358,6 +367,13 @@ impl Branch {
         }
     }
 
+    /// Notes which machine made an attempt. What an earlier attempt left on the same machine is still there.
+    fn note_place(&mut self, finished: &StageFinished) {
+        let Some(machine) = &finished.machine else { return };
+        let before = self.place.as_deref().filter(|place| place.from == *machine).and_then(|place| place.left.clone());
+        self.place = Some(Arc::new(Moved { from: machine.clone(), left: finished.files.ignored.clone().or(before) }));
+    }
+
     fn finish_attempt(&mut self, finished: &StageFinished) {
         let node = &finished.attempt.task.node;
         let is_verification = finished.attempt.task.work == Work::Verify;
@@ -370,6 +386,7 @@ impl Branch {
             history.lost_sandbox = history.lost_sandbox.or(is_lost.then_some(finished.attempt.task.work));
         });
         finished.files.changes.iter().for_each(|change| self.note_change(node, change));
+        self.note_place(finished);
         self.abandon_attempt();
         if !is_verification {
             // An outcome of an earlier attempt no longer waits for a verification.

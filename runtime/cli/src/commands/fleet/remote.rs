@@ -15,7 +15,7 @@ use crate::exit::{CommandResult, Exit, Stop};
 use crate::fleet_connection::{ConnectedFleet, unread};
 use crate::prepare;
 use crate::runs::index::ListedRun;
-use crate::runs::{self, RunId, RunSelector};
+use crate::runs::{self, RunFolder, RunId, RunSelector, journal};
 use crate::terminal::progress::{ProgressFormat, Reporter};
 use crate::terminal::{self, visible};
 use glovebox_engine::inbox::{GivenSteering, Message};
@@ -212,10 +212,23 @@ pub fn resume(arguments: &ResumeArguments) -> CommandResult {
             Followed { connected: &connected, log: &log, id: &recorded, pipeline: &pipeline, waits: true, can_ask };
         let records = followed.follow(reporter, before).await?;
         let runs_dir = &arguments.runs.runs_dir;
-        let run = runs::create(runs_dir, run_id)?;
+        let run = create_again(runs_dir, run_id, &records)?;
         pull::into(&run, &log, &records, pipeline, true).await.inspect_err(|_| runs::discard(&run))?;
         pull::conclude(&run, &records, format, runs_dir)
     })?
+}
+
+/// Creates the directory of a run. A copy of the same run that was made when it was paused or failed is removed.
+fn create_again(runs_dir: &Path, id: RunId, records: &[Record]) -> Result<RunFolder, Stop> {
+    let earlier = runs::with_id(runs_dir, &id.as_str().into());
+    let is_same = |earlier: &RunFolder| {
+        let found = journal::read(earlier).ok().and_then(|verified| verified.records.first().map(|first| first.hash));
+        found.is_some() && found == records.first().map(|first| first.hash)
+    };
+    if let Some(earlier) = earlier.filter(is_same) {
+        runs::discard(&earlier);
+    }
+    runs::create(runs_dir, id)
 }
 
 async fn send(connected: &ConnectedFleet, id: &RunId, message: &Message) -> Result<Sent, Stop> {

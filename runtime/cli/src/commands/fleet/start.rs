@@ -152,7 +152,7 @@ impl Start<'_> {
         if !chosen.sealed.is_empty() {
             connected.encrypt(id).await?;
         }
-        let mail = NatsMail::open(fleet, id).await.map_err(|error| Stop::new(Exit::Transient, error.to_string()))?;
+        let mail = NatsMail::begin(fleet, id).await.map_err(|error| Stop::new(Exit::Transient, error.to_string()))?;
         let lease = DriveQueue::open(fleet).await.map_err(|error| crate::fleet_connection::stop(&error))?;
         let blobs = log.blobs_of(id).await.map_err(|error| unread(&error))?;
         let (journal, blobs) = (Arc::clone(log), Arc::new(blobs));

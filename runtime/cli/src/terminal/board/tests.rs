@@ -74,7 +74,7 @@ fn a_running_attempt_says_its_branch_what_it_waits_for_and_its_silence() {
     let mut board = board(LOOP, began);
     let task = Task::for_handler(0, &BranchId::new("f-a"), &NodeId::new("test"), 1);
     let attempt = Attempt { task, ordinal: 2, id: "a".into() };
-    let started = StageStarted { attempt: attempt.clone(), worker: "w".into(), machine: None };
+    let started = StageStarted { attempt: attempt.clone(), worker: "w".into(), machine: None, moved: None };
     board.record(&Record { event: Event::StageStarted(started), ..passed("test", 1) }, began);
     let row = |board: &Board, seconds: u64| {
         let lines = board.lines(screen(24), began + Duration::from_secs(seconds));

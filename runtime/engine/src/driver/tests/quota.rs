@@ -84,7 +84,7 @@ async fn a_provider_that_always_names_a_time_is_waited_for_twenty_times() {
     for wait in 0..20 {
         let attempt = run.replay.state.main().open().unwrap().attempt(&format!("a{wait}").as_str().into());
         let failure = Failure::new(FailureClass::Budget, "provider/quota-exceeded", "no requests left");
-        let started = StageStarted { attempt: attempt.clone(), worker: "test".into(), machine: None };
+        let started = StageStarted { attempt: attempt.clone(), worker: "test".into(), machine: None, moved: None };
         let (provider, resume_at) = ("anthropic".to_owned(), Timestamp::UNIX_EPOCH);
         let held = StageHeld { attempt, failure, provider, resume_at };
         run.note(vec![Event::StageStarted(started), Event::StageHeld(Box::new(held))]).await.unwrap();

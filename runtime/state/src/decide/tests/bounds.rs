@@ -64,7 +64,7 @@ fn a_bound_that_one_branch_met_ends_the_run_when_the_others_have_ended() {
     let opens: Vec<OpenTask> = run.state.branches.values().filter_map(|branch| branch.open()).cloned().collect();
     for open in &opens {
         let attempt = finished(open, Outcome::new(Status::Success)).attempt;
-        run.append(vec![Event::StageStarted(StageStarted { attempt, worker: "w".into(), machine: None })]);
+        run.append(vec![Event::StageStarted(StageStarted { attempt, worker: "w".into(), machine: None, moved: None })]);
     }
     for open in &opens {
         assert!(run.state.verdict.is_none(), "an attempt is under way");
@@ -92,7 +92,7 @@ fn a_limit_that_cuts_an_attempt_names_the_exit_of_each_branch_and_a_resume_goes_
     run.append(vec![Event::RunStarted(Box::new(started(&pipeline, 50, None)))]);
     let open = run.state.branches.values().find_map(|branch| branch.open()).cloned().unwrap();
     let attempt = finished(&open, Outcome::new(Status::Success)).attempt;
-    run.append(vec![Event::StageStarted(StageStarted { attempt, worker: "w".into(), machine: None })]);
+    run.append(vec![Event::StageStarted(StageStarted { attempt, worker: "w".into(), machine: None, moved: None })]);
     let spent = outcome("fail:budget:limit/max_tokens");
     run.append(vec![Event::StageFinished(Box::new(finished(&open, spent)))]);
     assert_eq!(
@@ -115,7 +115,7 @@ fn a_wait_for_a_quota_costs_no_step_and_no_time_of_its_node() {
     let open = |run: &Simulation<'_>| run.state.main().open().unwrap().clone();
     let begin = |run: &mut Simulation<'_>| {
         let attempt = finished(&open(run), Outcome::new(Status::Success)).attempt;
-        run.append(vec![Event::StageStarted(StageStarted { attempt, worker: "w".into(), machine: None })]);
+        run.append(vec![Event::StageStarted(StageStarted { attempt, worker: "w".into(), machine: None, moved: None })]);
     };
     let until = Timestamp::from_second(60).unwrap();
     for waits in 1..=3 {

@@ -17,7 +17,7 @@ fn split(pipeline: &glovebox_pipeline::ir::Pipeline) -> Simulation<'_> {
     run.append(vec![Event::StageReady(StageReady { task, ordinal: 1, due_at: None })]);
     for branch in [BranchId::main(), left()] {
         let attempt = finished(&open(&run, &branch), Outcome::new(Status::Success)).attempt;
-        run.append(vec![Event::StageStarted(StageStarted { attempt, worker: "w".into(), machine: None })]);
+        run.append(vec![Event::StageStarted(StageStarted { attempt, worker: "w".into(), machine: None, moved: None })]);
     }
     run
 }

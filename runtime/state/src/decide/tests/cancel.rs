@@ -20,7 +20,7 @@ fn open(run: &Simulation<'_>, node: &str) -> OpenTask {
 
 fn start(run: &mut Simulation<'_>, node: &str) {
     let attempt = finished(&open(run, node), Outcome::new(Status::Success)).attempt;
-    run.append(vec![Event::StageStarted(StageStarted { attempt, worker: "w".into(), machine: None })]);
+    run.append(vec![Event::StageStarted(StageStarted { attempt, worker: "w".into(), machine: None, moved: None })]);
 }
 
 fn cancel(run: &mut Simulation<'_>, by: &str) {

@@ -112,7 +112,7 @@ fn opens(run: &Simulation<'_>) -> Vec<OpenTask> {
 
 fn claim(run: &mut Simulation<'_>, open: &OpenTask) {
     let attempt = finished(open, Outcome::new(Status::Success)).attempt;
-    run.append(vec![Event::StageStarted(StageStarted { attempt, worker: "w".into(), machine: None })]);
+    run.append(vec![Event::StageStarted(StageStarted { attempt, worker: "w".into(), machine: None, moved: None })]);
 }
 
 /// Lets the supervisor observe its child, and returns the observation.

@@ -36,6 +36,7 @@ fn violated<'p>(pipeline: &'p Pipeline, change: &dyn Fn(&mut StageFinished)) -> 
         attempt: last.attempt.clone(),
         worker: "w".into(),
         machine: None,
+        moved: None,
     })]);
     violate(&mut last, 1);
     change(&mut last);

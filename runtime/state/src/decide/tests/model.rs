@@ -121,7 +121,7 @@ fn step(run: &mut Simulation<'_>, world: World, order: u64) {
         run.append(vec![Event::StageFinished(Box::new(ended))]);
     } else if let Some(open) = waiting.get(chosen - begun.len()) {
         let attempt = finished(open, Outcome::new(Status::Success)).attempt;
-        run.append(vec![Event::StageStarted(StageStarted { attempt, worker: "w".into(), machine: None })]);
+        run.append(vec![Event::StageStarted(StageStarted { attempt, worker: "w".into(), machine: None, moved: None })]);
     } else {
         let asked = &asked[chosen - begun.len() - waiting.len()];
         let pick = chance((world.answers, &asked.question, asked.visit)) as usize % asked.choices.len();

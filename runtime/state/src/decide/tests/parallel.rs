@@ -40,7 +40,7 @@ fn check(setting: &str, ends: &str, expected: &str) {
     run.append(vec![Event::RunStarted(Box::new(started(&pipeline, 50, None)))]);
     for open in opens(&run) {
         let attempt = finished(&open, Outcome::new(Status::Success)).attempt;
-        run.append(vec![Event::StageStarted(StageStarted { attempt, worker: "w".into(), machine: None })]);
+        run.append(vec![Event::StageStarted(StageStarted { attempt, worker: "w".into(), machine: None, moved: None })]);
     }
     for (node, word) in ["a", "b", "c"].into_iter().zip(ends.chars()) {
         let open = opens(&run).into_iter().find(|open| open.task.node == node);
@@ -145,7 +145,7 @@ fn a_loser_is_canceled_and_its_end_recorded_before_the_join_moves_on() {
     let all = opens(&run);
     for open in &all[..2] {
         let attempt = finished(open, Outcome::new(Status::Success)).attempt;
-        run.append(vec![Event::StageStarted(StageStarted { attempt, worker: "w".into(), machine: None })]);
+        run.append(vec![Event::StageStarted(StageStarted { attempt, worker: "w".into(), machine: None, moved: None })]);
     }
     let claimed = opens(&run);
     run.append(vec![Event::StageFinished(Box::new(answer(&claimed[0], 's')))]);
@@ -169,7 +169,12 @@ fn a_cancel_of_the_run_beats_every_policy() {
             run.append(vec![Event::RunStarted(Box::new(started(&pipeline, 50, None)))]);
             for open in opens(&run) {
                 let attempt = finished(&open, Outcome::new(Status::Success)).attempt;
-                run.append(vec![Event::StageStarted(StageStarted { attempt, worker: "w".into(), machine: None })]);
+                run.append(vec![Event::StageStarted(StageStarted {
+                    attempt,
+                    worker: "w".into(),
+                    machine: None,
+                    moved: None,
+                })]);
             }
             run.append(vec![Event::RunCanceled(RunCanceled { by: "the operator".into() })]);
             let steps = run.state.steps;
@@ -255,7 +260,7 @@ fn a_limit_of_the_run_waits_for_the_attempts_of_other_branches() {
     run.append(vec![Event::RunStarted(Box::new(started(&pipeline, 5, None)))]);
     for open in opens(&run) {
         let attempt = finished(&open, Outcome::new(Status::Success)).attempt;
-        run.append(vec![Event::StageStarted(StageStarted { attempt, worker: "w".into(), machine: None })]);
+        run.append(vec![Event::StageStarted(StageStarted { attempt, worker: "w".into(), machine: None, moved: None })]);
     }
     for open in opens(&run) {
         assert!(run.state.verdict.is_none());
@@ -343,7 +348,7 @@ fn a_branch_that_is_canceled_joins_none_of_its_own() {
     run.append(vec![Event::RunStarted(Box::new(started(&pipeline, 50, None)))]);
     for open in opens(&run) {
         let attempt = finished(&open, Outcome::new(Status::Success)).attempt;
-        run.append(vec![Event::StageStarted(StageStarted { attempt, worker: "w".into(), machine: None })]);
+        run.append(vec![Event::StageStarted(StageStarted { attempt, worker: "w".into(), machine: None, moved: None })]);
     }
     for node in ["c", "a", "b"] {
         let open = opens(&run).into_iter().find(|open| open.task.node == node).unwrap();

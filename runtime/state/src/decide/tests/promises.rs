@@ -12,7 +12,7 @@ fn under_way(pipeline: &Pipeline) -> Simulation<'_> {
     run.append(vec![Event::RunStarted(Box::new(started(pipeline, 20, None)))]);
     let open = run.state.main().open().cloned().unwrap();
     let attempt = finished(&open, Outcome::new(Status::Success)).attempt;
-    run.append(vec![Event::StageStarted(StageStarted { attempt, worker: "test".into(), machine: None })]);
+    run.append(vec![Event::StageStarted(StageStarted { attempt, worker: "test".into(), machine: None, moved: None })]);
     run
 }
 

@@ -60,7 +60,12 @@ impl<'a> Watched<'a> {
     fn start(&mut self, node: &str) {
         let open = self.open(node).expect("it is ready");
         let attempt = finished(&open, Outcome::new(Status::Success)).attempt;
-        self.run.append(vec![Event::StageStarted(StageStarted { attempt, worker: "w".into(), machine: None })]);
+        self.run.append(vec![Event::StageStarted(StageStarted {
+            attempt,
+            worker: "w".into(),
+            machine: None,
+            moved: None,
+        })]);
         self.events += 1;
     }
 

@@ -233,6 +233,7 @@ fn a_canceled_run_names_no_branch_that_failed() {
         attempt: last.attempt.clone(),
         worker: "w".into(),
         machine: None,
+        moved: None,
     })]);
     run.append(vec![Event::RunCanceled(RunCanceled { by: "ada".into() })]);
     run.append(vec![Event::StageFinished(Box::new(last))]);
