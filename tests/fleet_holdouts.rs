@@ -111,6 +111,8 @@ fn a_driver_that_takes_an_encrypted_run_over_can_read_it() {
     fleet.work_as("checker", "build,verify", &["--seats", "1"]);
     fleet.with(&["run", "pipeline.dot", "--run-id", "r", "--detach"]).ends(0);
     fleet.wait_until("the stage runs", || fleet.has_sleep());
+    // A machine that is admitted now has no key to drive with, and leaves the run to others.
+    fleet.work_as("late", "drive", &[]);
     fleet.kill("driver");
     fleet.work_as("second", "drive", &[]);
     fleet.pulled("r");

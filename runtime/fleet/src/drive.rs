@@ -35,6 +35,8 @@ use tokio::time::sleep;
 /// Delay before a run is driven again that could not continue because of an error, for the first time and at most. It is never longer
 /// than the lease.
 const AFTER_ERROR: [Duration; 2] = [Duration::from_secs(2), Duration::from_secs(60)];
+/// Delay before a run is offered to another driver whose key this machine does not have.
+const WITHOUT_KEY: Duration = Duration::from_secs(1);
 /// The longest delay of a run that waits for a time.
 const WAIT_MAX: Duration = Duration::from_secs(3600);
 
@@ -175,6 +177,20 @@ pub struct Drivers {
 }
 
 impl Drivers {
+    /// Returns how the turn ends if this machine may not drive the run: it is encrypted, and its first frame has no key for this machine. A
+    /// key that was lent for an attempt is not one to drive with.
+    ///
+    /// # Errors
+    ///
+    /// The servers do not answer, or the first frame of the run does not count.
+    pub async fn left_to_others(&self, turn: &DriveTurn) -> Result<Option<TurnEnd>, PortError> {
+        match self.log.secrecy(&turn.run).await {
+            Ok(_) if self.fleet.keys.kept(&turn.run).is_some() => Ok(None),
+            Ok(_) | Err(PortError::NoKey { .. }) => Ok(Some(TurnEnd::Again(WITHOUT_KEY))),
+            Err(error) => Err(error),
+        }
+    }
+
     /// Drives a run until it ends or only waits. `here` has its plan; `dir` is its directory on this machine, in which nothing
     /// is written.
     ///
@@ -190,10 +206,6 @@ impl Drivers {
         self.queue.pulled.lock().unwrap_or_else(PoisonError::into_inner).insert(run.clone(), Arc::clone(&turn.held));
         let held = self.queue.take(run).await?;
         let secrecy = self.log.secrecy(run).await?;
-        // A key that was lent for an attempt is not one to drive with.
-        if self.fleet.keys.kept(run).is_none() {
-            return Err(PortError::NoKey { run: run.clone() }.into());
-        }
         let run_blobs = self.log.blobs_with(&secrecy);
         let mail = NatsMail::open(&self.fleet, run, secrecy.clone()).await?;
         let (journal, blobs, queue) = (Arc::clone(&self.log), Arc::new(run_blobs.clone()), self.queue.clone());

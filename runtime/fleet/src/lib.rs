@@ -35,6 +35,7 @@ pub mod machine;
 pub mod mail;
 mod permissions;
 pub mod presence;
+mod question;
 mod repetition;
 mod result;
 pub mod roster;

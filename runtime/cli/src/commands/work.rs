@@ -168,6 +168,9 @@ async fn drained(is_draining: &AtomicBool) {
 
 async fn drive(drivers: &Drivers, prepared: &Prepared, turn: &DriveTurn) -> TurnEnd {
     let driven = async {
+        if let Some(end) = drivers.left_to_others(turn).await.map_err(|error| causes(&error))? {
+            return Ok(end);
+        }
         let here = prepared.to_drive(turn).await?;
         drivers.drive(turn, &here, prepared.run_dir(&turn.run)?).await.map_err(|error| causes(&*error))
     };

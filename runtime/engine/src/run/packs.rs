@@ -248,7 +248,8 @@ mod tests {
         fetch(sealed(packs, seal.root()), "again").unwrap();
         let again = Seal::open(&at("again")).unwrap();
         assert_eq!(again.verify(&seal.root(), &again.files()).unwrap(), []);
-        let error = fetch(sealed(packs, Digest::hash(b"another run")), "other").unwrap_err().to_string();
+        let error = fetch(sealed(packs, Digest::hash(b"another run")), "other").unwrap_err();
+        let error = std::error::Error::source(&error).unwrap().to_string();
         assert!(error.contains("does not open the commitment of the run"), "{error}");
         // The list of the initial files is not one of hold-outs.
         let base = copy(&at("project"), &at("workspace"), &Include::default()).unwrap();
