@@ -279,6 +279,11 @@ impl Fleet {
         Ok(())
     }
 
+    /// Has nothing of a run encrypted that does not exist yet.
+    pub fn leave_open(&self, run: &RunId) {
+        self.keys.keep(run, Secrecy::Open);
+    }
+
     /// Takes the key of an encrypted run that a driver lends to this machine for an attempt.
     ///
     /// # Errors

@@ -201,7 +201,7 @@ impl NatsLog {
         Ok(Secrecy::encrypted(key))
     }
 
-    /// Returns whether a run is encrypted, as its first frame says. A run without a frame is not.
+    /// Returns whether a run is encrypted, as its first frame says, or as this process said that begins it.
     ///
     /// # Errors
     ///
@@ -211,9 +211,9 @@ impl NatsLog {
             return Ok(known);
         }
         let subject = self.jetstream.name.run(run);
-        let Some(message) = self.patiently(|| self.jetstream.next(&subject, 1)).await? else {
-            return Ok(Secrecy::Open);
-        };
+        // Whoever withholds the frame must not have the run taken for one that is not encrypted.
+        let message = self.patiently(|| self.jetstream.next(&subject, 1)).await?;
+        let message = message.ok_or_else(|| PortError::Unavailable(format!("run `{run}` has no first frame")))?;
         let (header, _) = frame::parse(&message.payload, 1)?;
         frame::follows(&header, frame::Tip::START)?;
         header.check_signature(self.roster()?.id(), run)?;

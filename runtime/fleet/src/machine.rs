@@ -239,9 +239,13 @@ impl Machine {
         key: Option<SealedKey>,
         prepare: &impl Prepare,
     ) -> Result<bool, String> {
+        let is_encrypted = key.is_some();
         let _lent = key.map(|key| self.fleet.take_key(run, &key)).transpose().map_err(|error| error.to_string())?;
         // The first frame of the run says whether it is encrypted, and with which key.
         let secrecy = self.log.secrecy(run).await.map_err(|error| error.to_string())?;
+        if secrecy.key().is_some() != is_encrypted {
+            return Err("the order and the first frame of the run do not agree whether it is encrypted".to_owned());
+        }
         let watch = Watch::begin(self, run, &task, &secrecy);
         let here = prepare.run(run, plan).await.map_err(|error| match error {
             NotPrepared::Unavailable(reason) => reason,

@@ -314,11 +314,6 @@ impl Position {
 }
 
 impl<L: RunLog, B: BlobStore + 'static> MachineRun<L, B> {
-    /// Returns the id of the run.
-    pub fn id(&self) -> &RunId {
-        &self.run
-    }
-
     /// Returns what executes the stages of the run here.
     pub fn executor(&self) -> &Executor {
         &self.executor
@@ -355,7 +350,7 @@ impl<L: RunLog, B: BlobStore + 'static> MachineRun<L, B> {
         let branch = state.branch(&task.branch);
         let open =
             branch.open().filter(|open| open.attempt_id.as_ref() == Some(&task.attempt)).ok_or_else(overtaken)?;
-        // Somebody else may have made up the order.
+        // The order must be one for this machine.
         if open.machine.as_ref().is_none_or(|machine| machine.as_str() != self.executor.worker.name) {
             return Err(overtaken());
         }

@@ -149,8 +149,9 @@ impl Start<'_> {
     ) -> Result<(), Stop> {
         let Self { arguments, source, project, plan, worker, settings, chosen } = self;
         let ConnectedFleet { fleet, .. } = connected;
-        if !chosen.sealed.is_empty() {
-            connected.encrypt(id).await?;
+        match chosen.sealed.is_empty() {
+            true => fleet.leave_open(id),
+            false => connected.encrypt(id).await?,
         }
         let mail = NatsMail::begin(fleet, id).await.map_err(|error| Stop::new(Exit::Transient, error.to_string()))?;
         let lease = DriveQueue::open(fleet).await.map_err(|error| crate::fleet_connection::stop(&error))?;
