@@ -14,6 +14,7 @@ use glovebox_host::budget::{Budget, Till as _};
 use glovebox_host::llm::Steering;
 use glovebox_jail::pulse::Pulse;
 use glovebox_journal::event::{Attempt, AttemptId, Digest, MachineId, NodeId, RunId, StageFinished, Task};
+use glovebox_record::Failure;
 use glovebox_record::placement::MachineFacts;
 use glovebox_record::spend::Spend;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
@@ -61,7 +62,7 @@ pub(crate) struct Tasks {
     pub(crate) lost: BTreeSet<Task>,
     /// Number of times that machines were lost while they made the attempt of a task.
     pub(crate) losses: HashMap<Task, u32>,
-    /// What lost attempts have paid or reserved, until the next attempt of the task says how much that is.
+    /// What attempts have paid or reserved that were lost or wait for a quota, until the next attempt of the task says how much that is.
     pub(crate) held: HashMap<Task, (NodeId, Spend)>,
     /// Machines that were lost or gave an attempt of the run back. No branch waits for them.
     pub(crate) left: BTreeSet<MachineId>,
@@ -318,10 +319,15 @@ impl Desk {
 
     /// Replaces what a finished attempt has reserved by what it has spent.
     pub(crate) fn settle(&self, attempt: &AttemptId, finished: &StageFinished) {
-        let held = self.lock().running.get_mut(attempt).and_then(|running| running.held.take());
+        let mut tasks = self.lock();
+        let held = tasks.running.get_mut(attempt).and_then(|running| running.held.take());
         if let Some((node, held)) = held {
-            let model = &finished.model;
-            self.budget.settle(&node, held, Spend::new(model.tokens, model.cost));
+            let spent = Spend::new(finished.model.tokens, finished.model.cost);
+            self.budget.settle(&node, held, spent);
+            // The attempt is made again with the answers that it has, and then says again what they cost.
+            if finished.outcome.failure.as_ref().is_some_and(Failure::is_of_quota) {
+                tasks.held.insert(finished.attempt.task.clone(), (node, spent));
+            }
         }
     }
 
