@@ -186,7 +186,13 @@ impl Drivers {
     pub async fn left_to_others(&self, turn: &DriveTurn) -> Result<Option<TurnEnd>, PortError> {
         match self.log.secrecy(&turn.run).await {
             Ok(_) if self.fleet.keys.kept(&turn.run).is_some() => Ok(None),
-            Ok(_) | Err(PortError::NoKey { .. }) => Ok(Some(TurnEnd::Again(WITHOUT_KEY))),
+            Ok(_) | Err(PortError::NoKey { .. }) => {
+                // Once a minute if there is no other driver.
+                if turn.held.state().leased.deliveries % 60 == 1 {
+                    tracing::warn!(run = %turn.run, "this machine has no key of the run, and leaves it to other drivers");
+                }
+                Ok(Some(TurnEnd::Again(WITHOUT_KEY)))
+            }
             Err(error) => Err(error),
         }
     }

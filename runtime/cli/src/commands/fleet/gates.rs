@@ -11,14 +11,14 @@ use crate::terminal::progress::Reporter;
 use glovebox_engine::inbox::{GivenAnswer, Terminal};
 use glovebox_engine::run::Pulled;
 use glovebox_fleet::log::NatsLog;
-use glovebox_journal::event::{QuestionId, Record};
+use glovebox_journal::event::{Event, QuestionId, Record};
 use glovebox_pipeline::ir::Pipeline;
 use std::sync::Arc;
 
 /// The person at the terminal.
 #[derive(Default)]
 pub(super) struct AtTerminal {
-    /// False if nobody can be asked.
+    /// True if the person can be asked.
     can_ask: bool,
     /// The questions that the person is asked.
     open: Vec<QuestionId>,
@@ -36,7 +36,7 @@ struct Asking {
 }
 
 impl AtTerminal {
-    /// Asks the questions of a run if somebody can be asked.
+    /// Creates the person at the terminal, who is asked only if `can_ask` is true.
     pub(super) fn new(can_ask: bool) -> Self {
         Self { can_ask, ..Self::default() }
     }
@@ -57,11 +57,14 @@ impl AtTerminal {
     ) -> Result<(), Stop> {
         let is_about_questions = |record: &Record| {
             let event = &record.event;
-            event.question_asked().is_some() || event.question_answered().is_some() || event.run_resumed().is_some()
+            // A branch that was canceled asks no more, and no record says so of its question.
+            let is_edge = event.run_resumed().is_some() || matches!(event, Event::RunPaused(_));
+            is_edge || event.question_asked().is_some() || event.question_answered().is_some()
         };
-        let recorded = records[records.len() - new..].iter().filter_map(|record| record.event.question_answered());
+        let new = &records[records.len() - new..];
+        let recorded = new.iter().filter_map(|record| record.event.question_answered());
         recorded.for_each(|recorded| self.answered.retain(|question| *question != recorded.question));
-        if !self.can_ask || !records[records.len() - new..].iter().any(is_about_questions) {
+        if !self.can_ask || !new.iter().any(is_about_questions) {
             return Ok(());
         }
         let state = journal::state(records)?;
@@ -98,7 +101,7 @@ impl AtTerminal {
         answer
     }
 
-    /// Leaves the question on the screen open. Returns false if there is none.
+    /// Stops waiting for an answer to the question on the screen. Returns false if no question is on the screen.
     pub(super) fn leave(&self) -> bool {
         self.asking.as_ref().is_some_and(|asking| asking.leave.leave())
     }
