@@ -1,7 +1,7 @@
 //! A run with hold-outs on a fleet: everything that machines store or send is encrypted, and a machine that may only build gets
 //! neither the key nor any text.
 
-use crate::fleet_runs::{Fleet, of_kind};
+use crate::fleet_runs::{Fleet, drivers, of_kind};
 use crate::workbench::Answer;
 use crate::workbench::raw_nats::Overheard;
 use std::path::Path;
@@ -118,9 +118,7 @@ fn a_driver_that_takes_an_encrypted_run_over_can_read_it() {
     fleet.pulled("r");
     let records = fleet.records("r");
     assert_eq!(of_kind(&records, "stage.started").len(), 2, "no stage was made again: {records:?}");
-    let drivers: Vec<&str> =
-        of_kind(&records, "run.taken_over").iter().map(|record| record["machine"].as_str().unwrap()).collect();
-    assert_eq!(drivers, ["driver", "second"]);
+    assert_eq!(drivers(&records), ["driver", "second"]);
     fleet.here(&["holdout", "verify", "r"]).ends(0);
 }
 

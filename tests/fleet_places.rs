@@ -72,3 +72,27 @@ fn a_move_is_recorded_with_what_was_left_behind() {
     assert_eq!(moved["left"]["names"], serde_json::json!(["target/"]));
     fleet.here(&["attach", "r", "--all"]).says("moved from first: 1 file at ignored paths (target/) stayed there");
 }
+
+#[test]
+fn a_branch_waits_for_a_busy_machine_as_long_as_the_project_says() {
+    let Some(mut fleet) = start() else { return };
+    fleet.bench.write("glovebox.toml", "[fleet]\nwait_warm = \"2h\"\n");
+    fleet.with(&["run", "pipeline.dot", "--run-id", "r"]).ends(3).says("wait_warm").says("at most an hour");
+    fleet.bench.write("glovebox.toml", "[fleet]\nwait_warm = \"2s\"\n");
+    let busy = "digraph busy { start [shape=Mdiamond]; exit [shape=Msquare]
+      long [type=tool, tool_command=\"sleep 60\", allowed_write_paths=\"\"]
+      start -> long -> exit }
+    ";
+    fleet.bench.write("busy.dot", busy);
+    fleet.work("driver", &["--no-execute"]);
+    fleet.work("first", &["--seats", "1", "--no-drive"]);
+    fleet.with(&["run", "pipeline.dot", "--run-id", "r", "--detach"]).ends(0);
+    waits_at(&fleet, "one");
+    fleet.with(&["run", "busy.dot", "--run-id", "busy", "--detach"]).ends(0);
+    fleet.wait_until("the machine is busy", || fleet.has_sleep());
+    fleet.work("second", &["--seats", "1", "--no-drive"]);
+    fleet.with(&["answer", "r", "one", "yes"]).ends(0);
+    fleet.pulled("r");
+    assert_eq!(machines(&fleet.records("r")), ["first", "second"]);
+    assert!(fleet.has_sleep(), "the branch went on while its machine was busy");
+}

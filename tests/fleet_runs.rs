@@ -162,6 +162,11 @@ impl Drop for Fleet {
     }
 }
 
+/// Returns the machines that took a run over, in order.
+pub(crate) fn drivers(records: &[Value]) -> Vec<&str> {
+    of_kind(records, "run.taken_over").iter().map(|record| record["machine"].as_str().unwrap()).collect()
+}
+
 pub(crate) fn of_kind<'a>(records: &'a [Value], kind: &str) -> Vec<&'a Value> {
     records.iter().filter(|event| event["kind"] == kind).collect()
 }
@@ -225,9 +230,7 @@ fn a_driver_that_is_killed_costs_no_stage() {
     fleet.pulled("r");
     let records = fleet.records("r");
     assert_eq!(of_kind(&records, "stage.started").len(), 2, "no stage was made again: {records:?}");
-    let drivers: Vec<&str> =
-        of_kind(&records, "run.taken_over").iter().map(|record| record["machine"].as_str().unwrap()).collect();
-    assert_eq!(drivers, ["driver", "second"]);
+    assert_eq!(drivers(&records), ["driver", "second"]);
 }
 
 /// The commands of tool stages judge, so a machine that is admitted to build makes none of them.

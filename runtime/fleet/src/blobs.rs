@@ -469,7 +469,7 @@ mod tests {
     #[test]
     fn an_encrypted_blob_is_read_with_its_key_only_and_verified() {
         let (folder, [_, open]) = stores();
-        let (key, bytes) = (RunKey::generate(), b"nobody may read this".repeat(20));
+        let (key, bytes) = (RunKey::generate(), b"this text is secret.".repeat(20));
         let blobs = open.encrypted(key.clone());
         let digest = blobs.put_bytes(&bytes).unwrap();
         let named = |bytes| vec![NamedBlob { digest, bytes }];
@@ -482,7 +482,7 @@ mod tests {
         let path = folder.path().join(blobs.name(&digest).to_string());
         let stored = std::fs::read(&path).unwrap();
         assert!(
-            !stored.windows(6).any(|window| window == b"nobody") && !path.display().to_string().contains(&digest.hex())
+            !stored.windows(6).any(|window| window == b"secret") && !path.display().to_string().contains(&digest.hex())
         );
         let mut damaged = stored;
         damaged[50] ^= 1;

@@ -30,7 +30,7 @@ pub trait ExchangeStore: fmt::Debug + Send + Sync {
 pub struct Claims {
     /// The machine of each claim, by the sequence number of its record. Only lines of these machines count.
     pub machines: BTreeMap<u64, MachineId>,
-    /// Sequence number of the last result of the attempt; 0 if there is none. The cost of lines for earlier claims is in a record.
+    /// Sequence number of the last result of the attempt; 0 if there is none. That record includes the cost of all earlier lines.
     pub booked: u64,
     /// True if the stage judges. Then a line counts only if its machine was admitted to verify, otherwise to build.
     pub judges: bool,
