@@ -36,10 +36,13 @@ pub(super) enum Kind {
     StopMaker,
     StopDriver,
     StopStore,
+    CutMaker,
+    CutDriver,
+    CutServer,
 }
 
-/// How often each kind happens, of 20.
-const KINDS: [(Kind, usize); 7] = [
+/// How often each kind happens, of 28.
+const KINDS: [(Kind, usize); 10] = [
     (Kind::KillMaker, 6),
     (Kind::KillDriver, 4),
     (Kind::KillServer, 2),
@@ -47,6 +50,9 @@ const KINDS: [(Kind, usize); 7] = [
     (Kind::StopMaker, 3),
     (Kind::StopDriver, 2),
     (Kind::StopStore, 1),
+    (Kind::CutMaker, 4),
+    (Kind::CutDriver, 2),
+    (Kind::CutServer, 2),
 ];
 
 /// A fault that was made.
@@ -67,6 +73,15 @@ enum Repair {
     Continue(usize),
     Server(usize),
     Store,
+    MachineLink(usize),
+    ServerLink(usize),
+}
+
+impl Repair {
+    /// Returns true if a server does not work until then.
+    fn is_of_server(self) -> bool {
+        matches!(self, Self::Server(_) | Self::ServerLink(_))
+    }
 }
 
 /// A run in progress.
@@ -139,6 +154,11 @@ impl Campaign {
         self.table
     }
 
+    /// Returns true if links can be cut.
+    pub(super) fn has_network(&self) -> bool {
+        self.fleet.network.is_some()
+    }
+
     fn is_busy(&self) -> bool {
         !self.runs.is_empty() || !self.repairs.is_empty()
     }
@@ -182,8 +202,15 @@ impl Campaign {
         let fault = |machine: &str, was_busy| Fault { kind, at, machine: machine.to_owned(), was_busy };
         let milliseconds = |number| Duration::from_millis(number as u64);
         match kind {
-            Kind::KillMaker | Kind::KillDriver | Kind::StopMaker | Kind::StopDriver => {
-                let part = if matches!(kind, Kind::KillMaker | Kind::StopMaker) { Part::Makes } else { Part::Drives };
+            Kind::CutMaker | Kind::CutDriver | Kind::CutServer if self.fleet.network.is_none() => {}
+            Kind::KillMaker
+            | Kind::KillDriver
+            | Kind::StopMaker
+            | Kind::StopDriver
+            | Kind::CutMaker
+            | Kind::CutDriver => {
+                let is_maker = matches!(kind, Kind::KillMaker | Kind::StopMaker | Kind::CutMaker);
+                let part = if is_maker { Part::Makes } else { Part::Drives };
                 let Some(index) = self.victim(part) else { return };
                 self.fleet.look(index);
                 let was_busy = self.fleet.sleeps(index);
@@ -192,19 +219,28 @@ impl Campaign {
                     self.fleet.kill_machine(index);
                     let down = milliseconds(300 + self.dice.below(2000));
                     self.repairs.push((now + down, Repair::Start(index)));
+                } else if matches!(kind, Kind::CutMaker | Kind::CutDriver) {
+                    self.fleet.cut_machine(index, true);
+                    self.repairs.push((now + milliseconds(500 + self.dice.below(6000)), Repair::MachineLink(index)));
                 } else {
                     self.fleet.stop_machine(index);
                     let stopped = STOPPED + milliseconds(self.dice.below(2000));
                     self.repairs.push((now + stopped, Repair::Continue(index)));
                 }
             }
-            Kind::KillServer if !self.repairs.iter().any(|(_, repair)| matches!(repair, Repair::Server(_))) => {
+            Kind::KillServer | Kind::CutServer if !self.repairs.iter().any(|(_, repair)| repair.is_of_server()) => {
                 let index = self.dice.below(3);
-                // A second server is killed only after the first one has everything again.
+                // A second server is lost only after the first one has everything again.
                 if (0..3).all(|index| self.fleet.servers.is_healthy(index)) {
                     self.faults.push(fault("", false));
-                    self.fleet.servers.kill(index);
-                    self.repairs.push((now + milliseconds(1000 + self.dice.below(3000)), Repair::Server(index)));
+                    let repair = if kind == Kind::KillServer {
+                        self.fleet.servers.kill(index);
+                        Repair::Server(index)
+                    } else {
+                        self.fleet.cut_server(index, true);
+                        Repair::ServerLink(index)
+                    };
+                    self.repairs.push((now + milliseconds(1000 + self.dice.below(3000)), repair));
                 }
             }
             Kind::KillClient => {
@@ -217,7 +253,7 @@ impl Campaign {
                 self.faults.push(fault("", false));
                 self.repairs.push((now + milliseconds(500 + self.dice.below(2500)), Repair::Store));
             }
-            Kind::KillServer | Kind::StopStore => {}
+            Kind::KillServer | Kind::CutServer | Kind::StopStore => {}
         }
     }
 
@@ -225,7 +261,7 @@ impl Campaign {
     fn victim(&mut self, part: Part) -> Option<usize> {
         let machines = &self.fleet.machines;
         let is_of = |index: &usize| machines[*index].part == part;
-        let works = |index: &usize| machines[*index].child.is_some() && !machines[*index].is_stopped;
+        let works = |index: &usize| machines[*index].works();
         let all = (0..machines.len()).filter(is_of).count();
         let working: Vec<usize> = (0..machines.len()).filter(is_of).filter(works).collect();
         let least = if part == Part::Makes { all / 2 } else { 0 };
@@ -241,6 +277,8 @@ impl Campaign {
                 Repair::Start(index) => self.fleet.start_machine(index),
                 Repair::Continue(index) => self.fleet.continue_machine(index),
                 Repair::Server(index) => self.fleet.servers.spawn(index),
+                Repair::MachineLink(index) => self.fleet.cut_machine(index, false),
+                Repair::ServerLink(index) => self.fleet.cut_server(index, false),
                 Repair::Store => {
                     if let Some(moto) = &self.fleet.moto {
                         signal(moto.pid(), Signal::CONT);

@@ -1,15 +1,19 @@
-//! A fleet on this machine: servers, a store, and machines that are killed, stopped and started again.
+//! A fleet on this machine: servers, a store, and machines that are killed, stopped, cut off and started again.
+//!
+//! Each server and each machine has a network namespace of its own, if this process may create some. Otherwise all are on
+//! loopback, and nothing is cut off.
 
 use super::moto::Moto;
+use super::network::Network;
 use super::project;
-use crate::workbench::nats::NatsServers;
+use crate::workbench::nats::{Host, NatsServers};
 use crate::workbench::processes::{Process, descendants};
 use crate::workbench::{Answer, Workbench};
 use glovebox_signing::key::SigningKey;
 use rustix::process::{Pid, Signal, kill_process};
 use std::collections::BTreeSet;
 use std::fs::{File, OpenOptions};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
@@ -30,11 +34,20 @@ pub(super) struct Machine {
     pub(super) part: Part,
     pub(super) child: Option<Child>,
     pub(super) is_stopped: bool,
+    pub(super) is_cut_off: bool,
+}
+
+impl Machine {
+    /// Returns true if nothing is wrong with it.
+    pub(super) fn works(&self) -> bool {
+        self.child.is_some() && !self.is_stopped && !self.is_cut_off
+    }
 }
 
 pub(super) struct Fleet {
     pub(super) bench: Workbench,
     pub(super) servers: NatsServers,
+    pub(super) network: Option<Network>,
     pub(super) moto: Option<Moto>,
     pub(super) machines: Vec<Machine>,
     operator: String,
@@ -45,11 +58,18 @@ pub(super) struct Fleet {
 impl Fleet {
     /// Starts servers, the store and the machines.
     pub(super) fn start(servers: usize, drivers: usize, makers: usize, lease: &str) -> Self {
-        let (bench, moto) = (project(), Moto::start());
+        let (bench, network) = (project(), Network::create(servers + drivers + makers));
+        let moto = Moto::start(network.as_ref().map_or_else(|| "127.0.0.1".to_owned(), Network::bridge));
         std::fs::create_dir(bench.outside().join("store")).unwrap();
-        let servers = NatsServers::start(servers, "");
+        let servers = match &network {
+            Some(network) => {
+                let hosts: Vec<Host> = (0..servers).map(|index| network.host(index)).collect();
+                NatsServers::start_on(&hosts, "always", "")
+            }
+            None => NatsServers::start(servers, ""),
+        };
         let (machines, operator, seen) = (Vec::new(), String::new(), BTreeSet::new());
-        let mut fleet = Self { bench, servers, moto, machines, operator, seen };
+        let mut fleet = Self { bench, servers, network, moto, machines, operator, seen };
         let folder = format!("file://{}", fleet.bench.outside().join("store").display());
         let store = fleet.moto.as_ref().map_or(folder, Moto::store);
         let single = if fleet.servers.addresses().len() == 1 { &["--single-node"][..] } else { &[] };
@@ -62,7 +82,7 @@ impl Fleet {
         let makers = (0..makers).map(|number| (format!("maker-{number}"), Part::Makes));
         for (name, part) in drivers.chain(makers).collect::<Vec<_>>() {
             fleet.admit(&name, if part == Part::Drives { "drive" } else { "build,verify" });
-            fleet.machines.push(Machine { name, part, child: None, is_stopped: false });
+            fleet.machines.push(Machine { name, part, child: None, is_stopped: false, is_cut_off: false });
             fleet.start_machine(fleet.machines.len() - 1);
         }
         fleet
@@ -103,10 +123,40 @@ impl Fleet {
             Part::Drives => &["--no-execute"],
             Part::Makes => &["--no-drive", "--seats", "1"],
         };
-        let mut command = self.command(name, &[&["work", "--dir", dir.to_str().unwrap()], part].concat());
+        let work = self.command(name, &[&["work", "--dir", dir.to_str().unwrap()], part].concat());
+        let mut command = match &self.network {
+            Some(network) => entering(&network.host(self.host_of(index)), &work),
+            None => work,
+        };
         let log = OpenOptions::new().create(true).append(true).open(self.log(name)).unwrap();
         command.env("GLOVEBOX_LOG", "info").stdout(Stdio::null()).stderr(log);
         self.machines[index].child = Some(command.spawn().unwrap());
+    }
+
+    /// Returns the number of the host of a machine. The first hosts have the servers.
+    fn host_of(&self, machine: usize) -> usize {
+        self.servers.addresses().len() + machine
+    }
+
+    /// Cuts a machine off from all others, or ends that.
+    pub(super) fn cut_machine(&mut self, index: usize, is_cut_off: bool) {
+        self.look(index);
+        let host = self.host_of(index);
+        self.machines[index].is_cut_off = is_cut_off;
+        self.cut_host(host, is_cut_off);
+    }
+
+    /// Cuts a server off from all others, or ends that.
+    pub(super) fn cut_server(&self, index: usize, is_cut_off: bool) {
+        self.cut_host(index, is_cut_off);
+    }
+
+    fn cut_host(&self, host: usize, is_cut_off: bool) {
+        match &self.network {
+            Some(network) if is_cut_off => network.cut(host),
+            Some(network) => network.repair(host),
+            None => {}
+        }
     }
 
     /// Remembers the processes that a machine has started.
@@ -205,6 +255,22 @@ impl Drop for Fleet {
             signal(moto.pid(), Signal::CONT);
         }
     }
+}
+
+/// Returns a command with its variables that runs on a host.
+fn entering(host: &Host, command: &Command) -> Command {
+    let mut inside = host.command(Path::new(command.get_program()));
+    inside.args(command.get_args()).env_clear();
+    for (name, value) in command.get_envs() {
+        match value {
+            Some(value) => inside.env(name, value),
+            None => inside.env_remove(name),
+        };
+    }
+    if let Some(folder) = command.get_current_dir() {
+        inside.current_dir(folder);
+    }
+    inside
 }
 
 /// Sends a signal to a process of this test.

@@ -10,21 +10,22 @@ const READY: Duration = Duration::from_secs(120);
 
 pub(super) struct Moto {
     child: Child,
-    port: u16,
+    address: String,
+    pub(super) port: u16,
 }
 
 impl Moto {
-    /// Starts the service. `None` if it is not on this machine.
-    pub(super) fn start() -> Option<Self> {
+    /// Starts the service at an address of this machine. `None` if the program is not here.
+    pub(super) fn start(address: String) -> Option<Self> {
         let program = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../target/moto/bin/moto_server");
         if !program.is_file() {
             return None;
         }
-        let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+        let port = TcpListener::bind((&*address, 0)).unwrap().local_addr().unwrap().port();
         let mut command = Command::new(program);
-        command.args(["-H", "127.0.0.1", "-p", &port.to_string()]);
+        command.args(["-H", &address, "-p", &port.to_string()]);
         let child = command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
-        let moto = Self { child, port };
+        let moto = Self { child, address, port };
         let begun = Instant::now();
         while !moto.makes_bucket() {
             assert!(begun.elapsed() < READY, "moto_server does not start");
@@ -34,7 +35,7 @@ impl Moto {
     }
 
     fn makes_bucket(&self) -> bool {
-        let Ok(mut stream) = TcpStream::connect(("127.0.0.1", self.port)) else { return false };
+        let Ok(mut stream) = TcpStream::connect((&*self.address, self.port)) else { return false };
         // The service wants a signature and does not verify it.
         let request = "PUT /blobs HTTP/1.1\r\nHost: localhost\r\nContent-Length: 0\r\nConnection: close\r\n\
                        Authorization: AWS4-HMAC-SHA256 Credential=key/20260101/us-east-1/s3/aws4_request, \
@@ -50,7 +51,7 @@ impl Moto {
 
     /// Returns the address of the store for `fleet init`.
     pub(super) fn store(&self) -> String {
-        format!("s3://blobs?endpoint=http://127.0.0.1:{}&region=us-east-1&allow_http=true", self.port)
+        format!("s3://blobs?endpoint=http://{}:{}&region=us-east-1&allow_http=true", self.address, self.port)
     }
 }
 

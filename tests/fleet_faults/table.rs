@@ -8,7 +8,7 @@ use std::io::Write as _;
 use std::time::Duration;
 
 /// Every kind of fault with its name in the table.
-const NAMES: [(Kind, &str); 7] = [
+const NAMES: [(Kind, &str); 10] = [
     (Kind::KillMaker, "SIGKILL of a machine that makes stages"),
     (Kind::KillDriver, "SIGKILL of a machine that drives"),
     (Kind::KillServer, "SIGKILL of a server"),
@@ -16,6 +16,9 @@ const NAMES: [(Kind, &str); 7] = [
     (Kind::StopMaker, "SIGSTOP of a machine that makes stages, longer than the lease"),
     (Kind::StopDriver, "SIGSTOP of a machine that drives, longer than the lease"),
     (Kind::StopStore, "SIGSTOP of the store"),
+    (Kind::CutMaker, "cut of the network of a machine that makes stages"),
+    (Kind::CutDriver, "cut of the network of a machine that drives"),
+    (Kind::CutServer, "cut of the network of a server"),
 ];
 
 #[derive(Default)]
@@ -92,8 +95,13 @@ impl Table {
     }
 
     /// Returns true if each kind of fault was made that this machine can make.
-    pub(super) fn has_everything(&self) -> bool {
-        NAMES.iter().all(|(kind, _)| *kind == Kind::StopStore || self.kinds.contains_key(kind))
+    pub(super) fn has_everything(&self, has_network: bool) -> bool {
+        let is_made = |kind: Kind| match kind {
+            Kind::StopStore => true,
+            Kind::CutMaker | Kind::CutDriver | Kind::CutServer if !has_network => true,
+            kind => self.kinds.contains_key(&kind),
+        };
+        NAMES.iter().all(|(kind, _)| is_made(*kind))
     }
 
     /// Prints the table, directly to stdout, so that the test harness does not capture it.

@@ -10,6 +10,8 @@ use std::time::{Duration, Instant};
 
 /// Maximum time until a server is ready.
 const READY: Duration = Duration::from_secs(60);
+/// How long a server may take to accept a connection, and to answer.
+const PAGE_WAIT: Duration = Duration::from_secs(5);
 
 /// The ports of a server on loopback.
 #[derive(Clone, Copy)]
@@ -19,7 +21,35 @@ struct Ports {
     cluster: u16,
 }
 
+/// Where a server runs.
+#[derive(Clone)]
+pub(crate) struct Host {
+    /// The address at which it listens.
+    pub(crate) address: String,
+    /// The words before its command line, such as those that enter a network namespace.
+    pub(crate) enter: Vec<String>,
+}
+
+impl Host {
+    fn loopback() -> Self {
+        Self { address: "127.0.0.1".to_owned(), enter: Vec::new() }
+    }
+
+    /// Returns a command that runs here.
+    pub(crate) fn command(&self, program: &Path) -> Command {
+        match self.enter.split_first() {
+            None => Command::new(program),
+            Some((first, further)) => {
+                let mut command = Command::new(first);
+                command.args(further).arg(program);
+                command
+            }
+        }
+    }
+}
+
 struct Server {
+    host: Host,
     ports: Ports,
     child: Option<Child>,
 }
@@ -47,10 +77,16 @@ impl NatsServers {
 
     /// Starts servers that flush records at this interval.
     pub(crate) fn start_syncing(count: usize, sync: &str, settings: &str) -> Self {
+        Self::start_on(&vec![Host::loopback(); count], sync, settings)
+    }
+
+    /// Starts a server on each host.
+    pub(crate) fn start_on(hosts: &[Host], sync: &str, settings: &str) -> Self {
         let mut servers = Self { servers: Vec::new(), folder: tempfile::tempdir().unwrap() };
+        let count = hosts.len();
         // Another process may take a free port before the server does.
         for _ in 0..3 {
-            servers.configure(count, sync, settings);
+            servers.configure(hosts, sync, settings);
             (0..count).for_each(|index| servers.spawn(index));
             if (0..count).all(|index| servers.is_ready(index)) {
                 return servers;
@@ -60,24 +96,26 @@ impl NatsServers {
         panic!("nats-server does not start: {}", servers.log(0));
     }
 
-    fn configure(&mut self, count: usize, sync: &str, settings: &str) {
+    fn configure(&mut self, hosts: &[Host], sync: &str, settings: &str) {
+        let count = hosts.len();
         let listeners: Vec<TcpListener> = (0..3 * count).map(|_| TcpListener::bind("127.0.0.1:0").unwrap()).collect();
         let ports: Vec<u16> = listeners.iter().map(|listener| listener.local_addr().unwrap().port()).collect();
         let ports = ports.chunks(3).map(|ports| Ports { client: ports[0], monitor: ports[1], cluster: ports[2] });
-        self.servers = ports.map(|ports| Server { ports, child: None }).collect();
-        let routes: Vec<String> =
-            self.servers.iter().map(|server| format!("nats-route://127.0.0.1:{}", server.ports.cluster)).collect();
-        for (index, Server { ports, .. }) in self.servers.iter().enumerate() {
+        self.servers =
+            hosts.iter().cloned().zip(ports).map(|(host, ports)| Server { host, ports, child: None }).collect();
+        let route = |server: &Server| format!("nats-route://{}:{}", server.host.address, server.ports.cluster);
+        let routes: Vec<String> = self.servers.iter().map(route).collect();
+        for (index, Server { host: Host { address, .. }, ports, .. }) in self.servers.iter().enumerate() {
             let store = self.folder.path().join(format!("store-{index}"));
             let mut text = format!(
-                "server_name: n{index}\nlisten: \"127.0.0.1:{}\"\nhttp: \"127.0.0.1:{}\"\n\
+                "server_name: n{index}\nlisten: \"{address}:{}\"\nhttp: \"{address}:{}\"\n\
                  jetstream {{ store_dir: {store:?}, sync_interval: {sync}, max_file_store: 4GB }}\n{settings}\n",
                 ports.client, ports.monitor
             );
             if count > 1 {
                 // Clients know the servers that a test names, so that a proxy before one is not passed by.
                 text += &format!(
-                    "cluster {{ name: test, listen: \"127.0.0.1:{}\", routes: [{}], no_advertise: true }}\n",
+                    "cluster {{ name: test, listen: \"{address}:{}\", routes: [{}], no_advertise: true }}\n",
                     ports.cluster,
                     routes.join(", ")
                 );
@@ -89,7 +127,7 @@ impl NatsServers {
     /// Starts a killed server with its folder and its ports, and does not wait until it is ready.
     pub(crate) fn spawn(&mut self, index: usize) {
         let file = |ending: &str| self.folder.path().join(format!("{index}.{ending}"));
-        let mut command = Command::new(nats_program().unwrap());
+        let mut command = self.servers[index].host.command(&nats_program().unwrap());
         command.arg("--config").arg(file("conf")).arg("--log").arg(file("log"));
         let child = command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
         self.servers[index].child = Some(child);
@@ -116,8 +154,11 @@ impl NatsServers {
 
     /// Returns a page of a server's monitoring port with its head, or `None` if it does not answer.
     fn page(&self, index: usize, path: &str) -> Option<String> {
-        let mut stream = TcpStream::connect(("127.0.0.1", self.servers[index].ports.monitor)).ok()?;
-        stream.set_read_timeout(Some(Duration::from_secs(5))).ok()?;
+        let Server { host, ports, .. } = &self.servers[index];
+        let address = format!("{}:{}", host.address, ports.monitor).parse().unwrap();
+        // A server behind a cut link does not even refuse.
+        let mut stream = TcpStream::connect_timeout(&address, PAGE_WAIT).ok()?;
+        stream.set_read_timeout(Some(PAGE_WAIT)).ok()?;
         stream.write_all(format!("GET {path} HTTP/1.0\r\n\r\n").as_bytes()).ok()?;
         let mut page = String::new();
         stream.read_to_string(&mut page).ok()?;
@@ -130,12 +171,12 @@ impl NatsServers {
 
     /// Returns the address of each server for clients.
     pub(crate) fn addresses(&self) -> Vec<String> {
-        self.servers.iter().map(|server| format!("nats://127.0.0.1:{}", server.ports.client)).collect()
+        self.servers.iter().map(|server| format!("nats://{}:{}", server.host.address, server.ports.client)).collect()
     }
 
     /// Returns the address of a server's monitoring port.
     pub(crate) fn monitor(&self, index: usize) -> String {
-        format!("http://127.0.0.1:{}", self.servers[index].ports.monitor)
+        format!("http://{}:{}", self.servers[index].host.address, self.servers[index].ports.monitor)
     }
 
     /// Returns the server that leads the stream `gb`.
@@ -156,6 +197,12 @@ impl NatsServers {
             std::thread::sleep(Duration::from_millis(50));
         }
         panic!("no server knows the leader of the stream");
+    }
+
+    /// Returns the process of a running server.
+    #[allow(dead_code)] // Only a benchmark asks.
+    pub(crate) fn pid(&self, index: usize) -> u32 {
+        self.servers[index].child.as_ref().unwrap().id()
     }
 
     /// Kills a server with SIGKILL.

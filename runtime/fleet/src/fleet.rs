@@ -20,6 +20,10 @@ use glovebox_signing::key::{KeyId, PublicKey, SigningKey};
 use std::sync::Arc;
 use std::time::Duration;
 
+/// Time between two questions whether the server is there, while it sends nothing. After three without an answer, another server
+/// is tried: one without power or behind a cut link never says that the connection has ended.
+const PING_EVERY: Duration = Duration::from_secs(2);
+
 /// The address of a fleet, and how long to wait for its servers.
 #[derive(Debug, Clone)]
 pub struct FleetAddress {
@@ -192,6 +196,7 @@ impl Fleet {
                 std::future::ready(())
             })
             .connection_timeout(address.answer_wait)
+            .ping_interval(PING_EVERY)
             // A server that is gone is tried again each second at the latest, so that a restart is noticed.
             .reconnect_delay_callback(|attempt| Duration::from_millis(50 << attempt.min(4)));
         let options = match &address.login {
