@@ -64,6 +64,23 @@ fn an_architecture_is_found_and_not_claimed() {
     assert!(!other.has(".glovebox"));
 }
 
+#[test]
+fn a_program_is_looked_for_where_commands_find_it() {
+    run(&bench("", ", runs_on=\"program=sh\""), &[]).ends(0);
+    let bench = bench("runs_on=\"program=only-there\"", ", runs_on=\"program=sh, program=nowhere\"");
+    let tools = bench.outside().join("tools");
+    std::fs::create_dir(&tools).unwrap();
+    std::fs::write(tools.join("only-there"), "").unwrap();
+    run(&bench, &[])
+        .ends(6)
+        .says("`train` needs program `nowhere`, program `only-there`")
+        .says("those of `path` under `[exec]` in glovebox.toml");
+    bench.write("glovebox.toml", &format!("[exec]\npath = [{tools:?}]\n"));
+    run(&bench, &[]).ends(6).says("`train` needs program `nowhere`").never_says("only-there");
+    assert!(!bench.has(".glovebox"));
+    assert_eq!(needs_of(&plan(&bench, &[]), "train"), json!(["program=nowhere", "program=only-there", "program=sh"]));
+}
+
 /// A stage without commands has the need too, and a run without a sandbox has no tier.
 #[test]
 fn a_tier_counts_for_every_stage() {

@@ -31,6 +31,7 @@ pub use cancel::cancel;
 pub use ending::lacks_space;
 pub use fork::{NoVisit, Source, VisitPoint, fork, visits};
 pub use machine::{AttemptControl, ClaimedTask, MachineError, MachineRun, UnboundRun};
+pub use packs::Contents;
 pub use pull::{Pulled, pull};
 pub use quota::QuotaAtResume;
 pub use reported::{NamedBlob, ResultCheck, named_blobs};

@@ -57,7 +57,7 @@ async fn question_at(fleet: &Fleet, run: &RunId, message: &[u8], at: Place) -> R
 }
 
 /// Signs and encrypts the answers of a driver, while it has the lease.
-pub(crate) struct Voice {
+pub(crate) struct AnswerSigner {
     pub(crate) fleet: Fleet,
     pub(crate) run: RunId,
     /// The key of the run, if it is encrypted.
@@ -65,7 +65,7 @@ pub(crate) struct Voice {
     pub(crate) lease: Arc<LeaseState>,
 }
 
-impl Voice {
+impl AnswerSigner {
     /// Returns the message with an answer, signed, so that nobody who gets it on the way can change it.
     fn message(&self, question: Digest, answer: &Answer, key: Option<SealedKey>) -> Result<Vec<u8>, PortError> {
         let failed = |error: serde_json::Error| PortError::Unavailable(error.to_string());
@@ -89,19 +89,19 @@ pub(crate) struct Caller {
     pub(crate) machine: MachineId,
     /// The key of the run, if it is encrypted and the machine may have it.
     pub(crate) key: Option<SealedKey>,
-    pub(crate) answers: Answers,
+    pub(crate) pending: PendingAnswer,
 }
 
 impl Caller {
     /// Sets the answer if this is dropped.
     pub(crate) fn or(self, otherwise: Answer) -> Self {
-        Self { answers: self.answers.or(otherwise), ..self }
+        Self { pending: self.pending.or(otherwise), ..self }
     }
 
     /// Gives the machine an attempt.
     pub(crate) fn order(self, order: &Order) {
-        let Self { key, mut answers, .. } = self;
-        answers.send_to(&Answer::Order(order.clone()), key);
+        let Self { key, mut pending, .. } = self;
+        pending.send_to(&Answer::Order(order.clone()), key);
     }
 }
 
@@ -109,8 +109,8 @@ impl Caller {
 pub(crate) type Claimant = (Caller, Option<Arc<BTreeSet<NodeId>>>);
 
 /// The subject of one answer.
-pub(crate) struct Answers {
-    voice: Arc<Voice>,
+pub(crate) struct PendingAnswer {
+    signer: Arc<AnswerSigner>,
     asked: Instant,
     question: Digest,
     /// `None` after the answer.
@@ -119,11 +119,11 @@ pub(crate) struct Answers {
     otherwise: Answer,
 }
 
-impl Answers {
+impl PendingAnswer {
     /// Creates the answer to a question that arrived now. It is [`Answer::NotNeeded`] if no other one is given.
-    pub(crate) fn new(voice: &Arc<Voice>, message: &async_nats::Message) -> Self {
+    pub(crate) fn new(signer: &Arc<AnswerSigner>, message: &async_nats::Message) -> Self {
         let (subject, question) = (message.reply.clone(), Digest::hash(&message.payload));
-        Self { voice: Arc::clone(voice), asked: Instant::now(), question, subject, otherwise: Answer::NotNeeded }
+        Self { signer: Arc::clone(signer), asked: Instant::now(), question, subject, otherwise: Answer::NotNeeded }
     }
 
     /// Sets the answer if this is dropped.
@@ -147,15 +147,15 @@ impl Answers {
     }
 
     fn send_to(&mut self, answer: &Answer, key: Option<SealedKey>) {
-        let Some(subject) = self.subject.take().filter(|_| self.voice.lease.is_held()) else { return };
-        let Ok(text) = self.voice.message(self.question, answer, key) else { return };
-        let client = self.voice.fleet.client.clone();
+        let Some(subject) = self.subject.take().filter(|_| self.signer.lease.is_held()) else { return };
+        let Ok(text) = self.signer.message(self.question, answer, key) else { return };
+        let client = self.signer.fleet.client.clone();
         // An answer that is lost is asked for again.
         tokio::spawn(async move { client.publish(subject, text.into()).await });
     }
 }
 
-impl Drop for Answers {
+impl Drop for PendingAnswer {
     fn drop(&mut self) {
         let otherwise = self.otherwise.clone();
         self.send_to(&otherwise, None);

@@ -1,6 +1,6 @@
 //! What the driver of a run knows of the machines that ask for its tasks, and what it answers them.
 
-use crate::caller::{Answers, Caller, Claimant, Unanswered, Voice, lock, question};
+use crate::caller::{AnswerSigner, Caller, Claimant, PendingAnswer, Unanswered, lock, question};
 use crate::eligibility::Eligibility;
 use crate::fleet::Fleet;
 use crate::lease::Lease;
@@ -41,7 +41,7 @@ pub(crate) struct Desk {
     /// The budget of the run.
     pub(crate) budget: Budget,
     pub(crate) lease: Lease,
-    pub(crate) voice: Arc<Voice>,
+    pub(crate) signer: Arc<AnswerSigner>,
     /// When this driver began to answer.
     pub(crate) since: Instant,
     pub(crate) tasks: Mutex<Tasks>,
@@ -98,9 +98,9 @@ pub(crate) struct Running {
     pub(crate) pulse: Pulse,
     pub(crate) heard: Instant,
     /// The machine that waits for the next attempt, because the result is in the stream.
-    pub(crate) made: Option<Caller>,
+    pub(crate) waiting: Option<Caller>,
     /// True if the result may be in the stream, and the driver has not looked since.
-    pub(crate) is_made: bool,
+    pub(crate) may_have_result: bool,
     /// True if the machine gave the attempt back.
     pub(crate) is_given_back: bool,
     /// The amount that the attempt has paid or reserved, and its node.
@@ -112,9 +112,9 @@ impl Tasks {
     fn claim(&mut self, task: Task, caller: Caller, can_make: Option<Arc<BTreeSet<NodeId>>>) {
         match self.running.values().find(|running| running.task == task) {
             Some(running) if running.machine == caller.machine => caller.order(&running.order),
-            Some(_) => caller.answers.send(&Answer::NotNeeded),
+            Some(_) => caller.pending.send(&Answer::NotNeeded),
             None if self.wanted.get(&task).is_some_and(|wanted| wanted.waits_for_other(&caller.machine)) => {
-                caller.answers.send(&Answer::Later);
+                caller.pending.send(&Answer::Later);
             }
             None => match self.wanted.remove(&task) {
                 // The driver may have given up the request meanwhile: then the caller is dropped, and told so.
@@ -140,14 +140,14 @@ impl Tasks {
         if lacks.is_empty() {
             return self.claim(task, caller, can_make);
         }
-        let Caller { machine, answers, .. } = caller;
+        let Caller { machine, pending, .. } = caller;
         let reason = format!("`{}` needs {}", task.node, lacks.join(", "));
         // A machine can ask for tasks that do not exist.
         if let Some(wanted) = self.wanted.get_mut(&task) {
             wanted.warm = wanted.warm.take().filter(|(warm, _)| *warm != machine);
             self.lacking.insert(task, format!("`{machine}` lacks {}", lacks.join(", ")));
         }
-        answers.send(&Answer::Refused { reason });
+        pending.send(&Answer::Refused { reason });
     }
 
     /// Notes that a machine does not make an attempt. Returns false if the machine does not have it.
@@ -169,7 +169,7 @@ pub(crate) struct Look {
     /// The machine that waits for the next attempt.
     pub(crate) seat: Option<FleetSeat>,
     /// True if the result may be in the stream.
-    pub(crate) is_made: bool,
+    pub(crate) may_have_result: bool,
     /// True if the attempt is lost, unless it has a result.
     pub(crate) is_silent: bool,
 }
@@ -181,15 +181,15 @@ impl Desk {
 
     /// Answers a question that arrived, if it may be asked.
     pub(crate) async fn reply(&self, fleet: &Fleet, run: &RunId, message: async_nats::Message) {
-        let answers = Answers::new(&self.voice, &message);
+        let pending = PendingAnswer::new(&self.signer, &message);
         // An empty question asks whether the run has a driver. Drivers and machines ask it.
         if message.payload.is_empty() {
-            return answers.send(&Answer::NotNeeded);
+            return pending.send(&Answer::NotNeeded);
         }
         match question(fleet, run, &message.payload).await {
-            Ok((question, signed)) => self.answer(question, &signed, answers),
-            Err(Unanswered::Refused(reason)) => answers.send(&Answer::Refused { reason }),
-            Err(Unanswered::Unknown) => answers.withhold(),
+            Ok((question, signed)) => self.answer(question, &signed, pending),
+            Err(Unanswered::Refused(reason)) => pending.send(&Answer::Refused { reason }),
+            Err(Unanswered::Unknown) => pending.withhold(),
         }
     }
 
@@ -197,15 +197,17 @@ impl Desk {
     pub(crate) fn look(self: &Arc<Self>, id: &AttemptId) -> Look {
         let mut tasks = self.lock();
         let Tasks { running, seated, .. } = &mut *tasks;
-        let Some(running) = running.get_mut(id) else { return Look { seat: None, is_made: false, is_silent: true } };
+        let Some(running) = running.get_mut(id) else {
+            return Look { seat: None, may_have_result: false, is_silent: true };
+        };
         let is_silent = running.is_given_back || running.heard.elapsed() > self.lease.duration();
-        let seat = running.made.take().map(|caller| {
+        let seat = running.waiting.take().map(|caller| {
             let (machine, newest) = (caller.machine.clone(), Arc::new(Mutex::new(Some(caller))));
             seated.insert(id.clone(), Arc::clone(&newest));
             let waiting = Waiting { desk: Arc::clone(self), after: Some(id.clone()), newest };
             FleetSeat { machine, waiting, stages: running.stages.clone() }
         });
-        Look { seat, is_made: std::mem::take(&mut running.is_made), is_silent }
+        Look { seat, may_have_result: std::mem::take(&mut running.may_have_result), is_silent }
     }
 
     /// Returns what a machine lacks for a task, and the stages that it can make.
@@ -221,36 +223,40 @@ impl Desk {
 
     /// Returns the key of the run for a machine, if the run is encrypted and the machine may have it.
     fn key_for(&self, Signed { machine, admission, .. }: &Signed) -> Option<SealedKey> {
-        let Voice { fleet, run, key, .. } = &*self.voice;
+        let AnswerSigner { fleet, run, key, .. } = &*self.signer;
         let key = key.as_ref().filter(|_| admission.has_any(&[Role::Verify]))?;
         key.seal(fleet.id().ok()?, run, machine)
     }
 
     /// Answers a machine, now or when the driver has decided.
-    fn answer(&self, question: Question, signed: &Signed, answers: Answers) {
+    fn answer(&self, question: Question, signed: &Signed, pending: PendingAnswer) {
         let Question { machine, ask, .. } = question;
         let mut tasks = self.lock();
         match ask {
             Ask::Claim { task, facts, .. } => {
+                let programs = self.eligibility.unknown(&task.stage(), &facts);
+                if !programs.is_empty() {
+                    return pending.send(&Answer::LookFor { programs });
+                }
                 let (lacks, can_make) = self.eligible(&task, &facts, &signed.admission);
                 let key = if lacks.is_empty() { self.key_for(signed) } else { None };
-                tasks.claim_or_refuse(task, &lacks, Caller { machine, key, answers }, can_make);
+                tasks.claim_or_refuse(task, &lacks, Caller { machine, key, pending }, can_make);
             }
             Ask::Beat { attempt, counts, waits_for, steered } => match tasks.running.get_mut(&attempt) {
                 Some(running) if running.machine == machine => {
                     running.heard = Instant::now();
                     running.pulse.copy_from(counts, waits_for);
-                    answers.send(&match running.stop.load(Ordering::Relaxed) {
+                    pending.send(&match running.stop.load(Ordering::Relaxed) {
                         true => Answer::Stop,
                         false => Answer::GoOn { steering: running.steering.after(steered) },
                     });
                 }
-                Some(_) => answers.send(&Answer::Overtaken),
-                None => answers.send(&self.unknown()),
+                Some(_) => pending.send(&Answer::Overtaken),
+                None => pending.send(&self.unknown()),
             },
             Ask::Reserve { attempt, node, held, wanted } => {
                 let running = tasks.running.get_mut(&attempt).filter(|running| running.machine == machine);
-                answers.send(&match running {
+                pending.send(&match running {
                     // A machine spends from the budget of its own node only.
                     Some(running) if running.task.node != node && running.task.stage() != node => {
                         Answer::Refused { reason: format!("the attempt is not one of `{node}`") }
@@ -264,11 +270,11 @@ impl Desk {
                     drop(tasks);
                     self.changed.notify_waiters();
                 }
-                answers.send(&Answer::NotNeeded);
+                pending.send(&Answer::NotNeeded);
             }
             Ask::Made { attempt, goes_on } => {
                 drop(tasks);
-                self.made(&attempt, goes_on, Caller { machine, key: self.key_for(signed), answers });
+                self.made(&attempt, goes_on, Caller { machine, key: self.key_for(signed), pending });
             }
         }
     }
@@ -282,9 +288,9 @@ impl Desk {
         }
         match tasks.running.get_mut(attempt).filter(|running| running.machine == caller.machine) {
             Some(running) => {
-                running.is_made = true;
+                running.may_have_result = true;
                 // A machine that does not go on is told so by the caller that is dropped.
-                running.made = goes_on.then_some(caller);
+                running.waiting = goes_on.then_some(caller);
                 running.heard = Instant::now();
                 drop(tasks);
                 self.changed.notify_waiters();
@@ -298,8 +304,8 @@ impl Desk {
                         drop(newest.replace(caller));
                     }
                 }
-                None if self.since.elapsed() < ADOPTED_WITHIN => caller.answers.send(&Answer::Later),
-                _ => caller.answers.send(&Answer::NotNeeded),
+                None if self.since.elapsed() < ADOPTED_WITHIN => caller.pending.send(&Answer::Later),
+                _ => caller.pending.send(&Answer::NotNeeded),
             },
         }
     }
@@ -359,8 +365,8 @@ impl Desk {
             steering: assignment.steering.clone(),
             pulse: assignment.pulse.clone(),
             heard: Instant::now(),
-            made: None,
-            is_made: is_adopted,
+            waiting: None,
+            may_have_result: is_adopted,
             is_given_back: false,
             held,
         };

@@ -6,7 +6,7 @@ use crate::statement::{Admission, Role};
 use glovebox_journal::event::NodeId;
 use glovebox_plan::plan::{Plan, PlannedPlacement};
 use glovebox_record::Tier;
-use glovebox_record::placement::MachineFacts;
+use glovebox_record::placement::{MachineFacts, ProgramName};
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
@@ -47,6 +47,11 @@ impl Eligibility {
         let tier = (facts.tier < Some(Tier::Full)).then(|| format!("the tier `{}`", Tier::Full));
         let lacks = role.into_iter().chain(tier).map(|lack| format!("{lack}, because the run has hold-outs"));
         lacks.filter(|_| self.is_encrypted)
+    }
+
+    /// Returns the programs that a stage needs and that were not looked for on a machine.
+    pub(crate) fn unknown(&self, stage: &NodeId, facts: &MachineFacts) -> BTreeSet<ProgramName> {
+        self.placement.need(stage).map(|need| facts.unknown(need)).unwrap_or_default()
     }
 
     /// Returns the role that a machine needs for a stage.
@@ -90,7 +95,7 @@ mod tests {
         let judges = ["judge".into()].into();
         let eligibility = Eligibility { placement, stages, judges, is_encrypted: false };
         let labels = labels.iter().map(|label| label.parse().unwrap()).collect();
-        let facts = MachineFacts { labels, arch: None, tier: Some(Tier::Bwrap) };
+        let facts = MachineFacts { labels, tier: Some(Tier::Bwrap), ..MachineFacts::default() };
         let found: Vec<String> = eligibility
             .can_make(&facts, admission)
             .map_or(vec!["all".to_owned()], |stages| stages.iter().map(ToString::to_string).collect());

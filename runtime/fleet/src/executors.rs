@@ -5,7 +5,7 @@
 //! outlive the driver: another one adopts them, and finds the results of those that have ended meanwhile.
 
 use crate::blobs::ObjectBlobs;
-use crate::caller::{Voice, lock};
+use crate::caller::{AnswerSigner, lock};
 use crate::desk::{Desk, FleetSeat, Look, Running, Tasks, Waiting, Wanted};
 use crate::eligibility::Eligibility;
 use crate::fleet::Fleet;
@@ -84,9 +84,10 @@ impl FleetExecutors {
         let (key, wait_warm) = (secrecy.key().cloned(), plan.placement.wait_warm);
         let (eligibility, plan) = (Eligibility::new(plan).encrypted(key.is_some()), plan.digest());
         let since = Instant::now();
-        let voice = Arc::new(Voice { fleet: fleet.clone(), run: run.clone(), key, lease: Arc::clone(held.state()) });
+        let signer =
+            Arc::new(AnswerSigner { fleet: fleet.clone(), run: run.clone(), key, lease: Arc::clone(held.state()) });
         let desk =
-            Arc::new(Desk { plan, wait_warm, eligibility, budget, lease: fleet.lease, voice, since, tasks, changed });
+            Arc::new(Desk { plan, wait_warm, eligibility, budget, lease: fleet.lease, signer, since, tasks, changed });
         let (asked, answering, about) = (fleet.clone(), Arc::clone(&desk), run.clone());
         let answering = tokio::spawn(async move {
             // A machine about which the servers must be asked does not keep the others waiting.
@@ -182,8 +183,8 @@ impl FleetExecutors {
         let _running = RunningGuard { desk: &self.desk, id };
         loop {
             let changed = self.desk.changed.notified();
-            let Look { seat, is_made, is_silent } = self.desk.look(id);
-            if is_made || is_silent {
+            let Look { seat, may_have_result, is_silent } = self.desk.look(id);
+            if may_have_result || is_silent {
                 if let Some(result) = self.result(assignment, machine).await? {
                     self.desk.settle(id, &result.finished);
                     // The machine may have asked meanwhile.
@@ -235,7 +236,7 @@ impl<'e> Executors for Machines<'e> {
             let warm = place.and_then(|place| executors.warm(place, &tasks));
             let wanted = Wanted { sender, warm };
             let early = tasks.early.remove(&delivery.task);
-            let early = early.filter(|(caller, _)| caller.answers.is_awaited(third));
+            let early = early.filter(|(caller, _)| caller.pending.is_awaited(third));
             match early.filter(|(caller, _)| !wanted.waits_for_other(&caller.machine)) {
                 Some((caller, stages)) => drop(wanted.sender.send((caller.or(Answer::NotNeeded), stages))),
                 None => drop(tasks.wanted.insert(delivery.task.clone(), wanted)),

@@ -22,11 +22,11 @@ use glovebox_host::budget::Till;
 use glovebox_jail::jail;
 use glovebox_journal::event::{AttemptId, Digest, MachineId, NodeId, RunId, Task};
 use glovebox_journal::ports::{BlobStore as _, PortError};
-use glovebox_record::placement::MachineFacts;
+use glovebox_record::placement::{MachineFacts, ProgramName};
 use glovebox_record::spend::Spend;
 use glovebox_record::{Failure, FailureClass, FailureCode};
 use glovebox_signing::envelope::PayloadType;
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::fmt;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, mpsc};
@@ -42,8 +42,8 @@ const CANNOT_FOR: Duration = Duration::from_secs(300);
 const AFTER_REFUSAL: Duration = Duration::from_secs(2);
 /// Number of times that a machine asks for a task without an answer. The driver points to it again if it needs it.
 const CLAIMS_MAX: u64 = 120;
-/// Number of times that a driver that does not answer is asked for a task before the task is left to others.
-const CLAIM_ROUNDS: u32 = 2;
+/// Number of times that a driver is asked for a task, because it does not answer or asks back, before the task is left to others.
+const CLAIM_ROUNDS: u32 = 3;
 /// Time after which no driver is told of a result any more, in leases. The next driver finds the result by itself.
 const TOLD_LEASES: u32 = 2;
 /// Maximum size in bytes of a result that is in its message. The envelope has it in base64, and a server accepts messages of
@@ -70,6 +70,9 @@ pub enum NotPrepared {
 pub trait Prepare {
     /// Returns a run that is prepared, or prepares it: its files, and its plan, which must have this digest.
     fn run(&self, run: &RunId, plan: &Digest) -> impl Future<Output = Result<Arc<RunHere>, NotPrepared>>;
+
+    /// Looks for programs where commands of a run could find them, and returns which are there.
+    fn programs(&self, programs: &BTreeSet<ProgramName>) -> BTreeMap<ProgramName, bool>;
 
     /// Removes everything of a run from this machine that nothing else needs.
     fn remove(&self, run: &RunId) -> impl Future<Output = ()>;
@@ -147,7 +150,7 @@ impl Machine {
         if self.cannot_make(&run) {
             return self.settle(self.jetstream.give_back(leased, LATER).await);
         }
-        match self.claim(leased, &run, seq, &task).await {
+        match self.claim(leased, &run, seq, &task, prepare).await {
             Some(DriverAnswer { answer: Answer::Order(order), key }) => {
                 // From here on, the driver watches the attempt and points to the task again if this machine is lost.
                 self.settle(self.jetstream.done(leased).await);
@@ -179,14 +182,26 @@ impl Machine {
     }
 
     /// Asks the driver of a run for a task, and keeps the pointer to it meanwhile. `None` if there was no answer.
-    async fn claim(&self, leased: &Leased, run: &RunId, ready_seq: u64, task: &Task) -> Option<DriverAnswer> {
+    async fn claim(
+        &self,
+        leased: &Leased,
+        run: &RunId,
+        ready_seq: u64,
+        task: &Task,
+        prepare: &impl Prepare,
+    ) -> Option<DriverAnswer> {
         // A program that listens to all subjects keeps the servers from saying that nobody drives the run.
         if !self.fleet.is_driven(run, DRIVEN_WITHIN).await {
             return None;
         }
+        let mut facts = self.facts.clone();
         for _ in 0..CLAIM_ROUNDS {
-            let ask = Ask::Claim { task: task.clone(), ready_seq, facts: self.facts.clone() };
+            let ask = Ask::Claim { task: task.clone(), ready_seq, facts: facts.clone() };
             match ask_driver(&self.fleet, &self.id, run, ask).await {
+                // Next time they may be installed, so nothing of it is remembered.
+                Ok(DriverAnswer { answer: Answer::LookFor { programs }, .. }) => {
+                    facts.programs.extend(prepare.programs(&programs));
+                }
                 Ok(told) => return Some(told),
                 Err(NoAnswer::NoDriver) => return None,
                 // The driver may have claimed the task for this machine, and its answer was lost or is late.

@@ -8,11 +8,12 @@ use bytes::Bytes;
 use glovebox_engine::run::ClaimedTask;
 use glovebox_jail::pulse::PulseCounts;
 use glovebox_journal::event::{AttemptId, MachineId, NodeId, StageFinished, StatusIngested, Task};
-use glovebox_record::placement::MachineFacts;
+use glovebox_record::placement::{MachineFacts, ProgramName};
 use glovebox_record::spend::Spend;
 use glovebox_record::steering::SteeringMessage;
 use glovebox_record::{Digest, Failure, RunId, WaitKind};
 use serde::{Deserialize, Serialize};
+use std::collections::BTreeSet;
 
 /// The version of these messages. A machine with another version gets no attempt.
 pub(crate) const PROTOCOL: u32 = 1;
@@ -100,6 +101,8 @@ pub(crate) enum Answer {
     Overtaken,
     /// The driver does not give attempts to the machine.
     Refused { reason: String },
+    /// The stage needs these programs. The machine looks for them, and asks again with what it found.
+    LookFor { programs: BTreeSet<ProgramName> },
 }
 
 /// An attempt for a machine.

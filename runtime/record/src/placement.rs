@@ -1,18 +1,18 @@
 //! What the machine of a stage must have, and what a machine has.
 //!
 //! A [`Need`] narrows the machines on which a stage may run. It grants nothing: a machine that has everything may still refuse
-//! the stage. Labels are what the operator of a machine says about it; architecture and tier are found out on the machine.
-//! The text form is that of the attribute `runs_on`, such as `gpu, arch=arm64, tier=full`. This module probes nothing.
+//! the stage. Labels are what the operator of a machine says about it; architecture, tier and programs are found out on the
+//! machine. The text form is that of the attribute `runs_on`, such as `gpu, arch=arm64, program=cargo`. This module probes nothing.
 
 use crate::Tier;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::ops::Range;
 use std::str::FromStr;
 
-/// Maximum length of a label, bytes.
+/// Maximum length of a label and of the name of a program, bytes.
 pub const LABEL_BYTES_MAX: usize = 63;
 /// Maximum number of entries in one text.
 pub const ENTRIES_MAX: usize = 16;
@@ -71,6 +71,54 @@ impl fmt::Display for Label {
     }
 }
 
+/// The name of a program, such as `cargo`: 1 to [`LABEL_BYTES_MAX`] bytes of letters, digits, `-`, `_`, `.` and `+`, of which the
+/// first is a letter, a digit or `_`.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
+#[serde(try_from = "String", into = "String")]
+#[schemars(with = "String", inline)]
+pub struct ProgramName(String);
+
+impl ProgramName {
+    /// Returns the name as written. It is no path.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+impl FromStr for ProgramName {
+    type Err = NeedFault;
+
+    fn from_str(text: &str) -> Result<Self, NeedFault> {
+        let is_inner = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_' | b'.' | b'+');
+        let is_first = |byte: &u8| byte.is_ascii_alphanumeric() || *byte == b'_';
+        let is_name = text.len() <= LABEL_BYTES_MAX && text.bytes().all(is_inner);
+        match is_name && text.as_bytes().first().is_some_and(is_first) {
+            true => Ok(Self(text.to_owned())),
+            false => Err(NeedFault::Program(text.chars().take(LABEL_BYTES_MAX + 1).collect())),
+        }
+    }
+}
+
+impl TryFrom<String> for ProgramName {
+    type Error = NeedFault;
+
+    fn try_from(text: String) -> Result<Self, NeedFault> {
+        text.parse()
+    }
+}
+
+impl From<ProgramName> for String {
+    fn from(name: ProgramName) -> Self {
+        name.0
+    }
+}
+
+impl fmt::Display for ProgramName {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
 /// The architecture of a machine's processor.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
 pub enum Arch {
@@ -118,6 +166,8 @@ pub struct Need {
     pub arch: Option<Arch>,
     /// The machine confines commands in this tier or a stronger one. `None` for any.
     pub tier: Option<Tier>,
+    /// Commands find all of these programs on the machine.
+    pub programs: BTreeSet<ProgramName>,
 }
 
 /// Two architectures, which no machine has.
@@ -163,8 +213,13 @@ pub enum NeedFault {
         entry: String,
     },
     /// The key before `=` is unknown.
-    #[error("unknown key `{0}`: `arch` or `tier` is expected")]
+    #[error("unknown key `{0}`: `arch`, `program` or `tier` is expected")]
     Key(String),
+    /// The value of `program` is not the name of one.
+    #[error(
+        "`{0}` is not the name of a program: 1 to {LABEL_BYTES_MAX} letters, digits, `-`, `_`, `.` and `+` are expected, without a folder"
+    )]
+    Program(String),
     /// The value of `arch` is unknown.
     #[error("unknown architecture `{0}`: `x86_64` or `aarch64` is expected")]
     Arch(String),
@@ -199,7 +254,7 @@ impl Need {
         Ok(need)
     }
 
-    /// Adds one entry: a label, `arch=VALUE` or `tier=VALUE`. Of two tiers, the stronger one is needed.
+    /// Adds one entry: a label, `arch=VALUE`, `program=NAME` or `tier=VALUE`. Of two tiers, the stronger one is needed.
     ///
     /// # Errors
     ///
@@ -220,6 +275,7 @@ impl Need {
                 let tier = confining(value).ok_or_else(|| NeedFault::Tier(value.to_owned()))?;
                 self.tier = self.tier.max(Some(tier));
             }
+            "program" => drop(self.programs.insert(value.parse()?)),
             _ => return Err(NeedFault::Key(key.to_owned())),
         }
         Ok(())
@@ -240,14 +296,17 @@ impl Need {
             labels: self.labels.union(&other.labels).cloned().collect(),
             arch: one_arch(self.arch, other.arch)?,
             tier: self.tier.max(other.tier),
+            programs: self.programs.union(&other.programs).cloned().collect(),
         })
     }
 
-    /// Returns the entries in a fixed order: the labels by name, `arch=`, `tier=`. Equal needs have equal entries.
+    /// Returns the entries in a fixed order: the labels by name, `arch=`, `tier=`, and `program=` by name. Equal needs have equal
+    /// entries.
     pub fn entries(&self) -> Vec<String> {
         let arch = self.arch.map(|arch| format!("arch={arch}"));
         let tier = self.tier.map(|tier| format!("tier={tier}"));
-        self.labels.iter().map(ToString::to_string).chain(arch).chain(tier).collect()
+        let programs = self.programs.iter().map(|program| format!("program={program}"));
+        self.labels.iter().map(ToString::to_string).chain(arch).chain(tier).chain(programs).collect()
     }
 }
 
@@ -294,18 +353,27 @@ pub struct MachineFacts {
     pub arch: Option<Arch>,
     /// The tier in which it confines commands. `None` without a sandbox.
     pub tier: Option<Tier>,
+    /// Whether commands find a program, for each program that was looked for.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub programs: BTreeMap<ProgramName, bool>,
 }
 
 impl MachineFacts {
-    /// Returns what the machine lacks of a need: labels by name, the architecture, the tier. Empty if the machine has
-    /// everything.
+    /// Returns the programs of a need that were not looked for on the machine.
+    pub fn unknown(&self, need: &Need) -> BTreeSet<ProgramName> {
+        need.programs.iter().filter(|program| !self.programs.contains_key(*program)).cloned().collect()
+    }
+
+    /// Returns what the machine lacks of a need: labels by name, the architecture, the tier, and programs by name. Empty if the
+    /// machine has everything. It lacks a program that was not looked for.
     pub fn lacking(&self, need: &Need) -> Vec<Lack> {
         let labels = need.labels.difference(&self.labels).cloned().map(Lack::Label);
         let arch = need.arch.filter(|arch| self.arch != Some(*arch));
         let arch = arch.map(|needed| Lack::Arch { needed, found: self.arch });
         let tier = need.tier.filter(|tier| self.tier < Some(*tier));
         let tier = tier.map(|needed| Lack::Tier { needed, found: self.tier });
-        labels.chain(arch).chain(tier).collect()
+        let programs = need.programs.iter().filter(|program| self.programs.get(*program) != Some(&true));
+        labels.chain(arch).chain(tier).chain(programs.cloned().map(Lack::Program)).collect()
     }
 }
 
@@ -328,12 +396,15 @@ pub enum Lack {
         /// The tier of the machine.
         found: Option<Tier>,
     },
+    /// A program.
+    Program(ProgramName),
 }
 
 impl fmt::Display for Lack {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Label(label) => write!(f, "label `{label}`"),
+            Self::Program(program) => write!(f, "program `{program}`"),
             Self::Arch { needed, found: Some(found) } => write!(f, "arch `{needed}` (this machine is `{found}`)"),
             Self::Arch { needed, found: None } => write!(f, "arch `{needed}` (this machine is another one)"),
             Self::Tier { needed, found: Some(found) } => write!(f, "tier `{needed}` (this machine has `{found}`)"),

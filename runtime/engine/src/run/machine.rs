@@ -22,10 +22,11 @@ use glovebox_host::call::AttemptProgress;
 use glovebox_host::llm::Steering;
 use glovebox_jail::pulse::Pulse;
 use glovebox_journal::event::{
-    AttemptId, BranchId, Record, RunId, RunResumed, RunStarted, StartedPlugin, StartedSettings, Task,
+    AttemptId, BranchId, Record, RunId, RunResumed, RunStarted, StartedPlan, StartedPlugin, StartedSettings, Task,
 };
 use glovebox_journal::ports::{BlobStore, RunLog};
 use glovebox_journal::rewind::{self, Fold as _};
+use glovebox_plan::plan::Plan;
 use glovebox_plan::prepare::executor::Executor;
 use glovebox_plan::prepare::shipped::{SettingFiles, ShippedComponent, ShippedComponents};
 use glovebox_record::Digest;
@@ -33,7 +34,7 @@ use glovebox_state::evidence::Replay;
 use glovebox_workspace::project::Base;
 use glovebox_workspace::{cache, restore as workspace_restore, tree};
 use serde::{Deserialize, Serialize};
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::io::{self, ErrorKind, Read};
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -78,8 +79,10 @@ pub enum MachineError {
         reason: String,
     },
     /// The plan that this machine binds is not the plan of the run.
-    #[error("the plan of this machine has the digest {found}, expected {expected}")]
+    #[error("the plan of this machine has other {differs}: its digest is {found}, expected {expected}")]
     OtherPlan {
+        /// What differs.
+        differs: String,
         /// The digest of the plan on this machine.
         found: Digest,
         /// The digest in the journal.
@@ -127,20 +130,27 @@ pub struct UnboundRun<L, B> {
     blobs: Arc<B>,
     started: RunStarted,
     base: Base,
-    contents: Contents,
+    contents: Arc<Contents>,
     /// Number of bytes that may still be read for the binding.
     left: AtomicU64,
 }
 
 impl<L: RunLog + 'static, B: BlobStore + 'static> UnboundRun<L, B> {
     /// Reads the first record of a run, and copies its initial files to the workspace in `dir`. Files of an earlier process
-    /// in the directory are replaced.
+    /// in the directory are replaced. The contents that this machine lacks are fetched to `shared`, or to a folder of the run
+    /// alone.
     ///
     /// # Errors
     ///
     /// The run has not begun or was started for one machine, its first record is that of another run or names more files than a
     /// run may have, or a store or the disk fails.
-    pub async fn open(dir: RunDir, journal: Arc<L>, blobs: Arc<B>, run: &RunId) -> Result<Self, MachineError> {
+    pub async fn open(
+        dir: RunDir,
+        journal: Arc<L>,
+        blobs: Arc<B>,
+        run: &RunId,
+        shared: Option<Arc<Contents>>,
+    ) -> Result<Self, MachineError> {
         let first = journal.read(run, 1, 1).await.map_err(RunError::from)?;
         let started = first.first().and_then(|first| first.event.run_started()).ok_or(RunError::NotStarted)?.clone();
         let (Some(_), Some(packs)) = (&started.settings, started.workspace.packs_digest) else {
@@ -158,12 +168,18 @@ impl<L: RunLog + 'static, B: BlobStore + 'static> UnboundRun<L, B> {
         blocking(move || {
             let folder = |name| dir.path.join(name);
             // Nothing of it is in the journal, so nothing is known about it after the end of an earlier process.
-            for left in [BRANCHES_DIR, cache::FOLDER, SETTINGS_DIR, HOLDOUTS_DIR, HOLDOUT_CONTENTS_DIR] {
+            for left in [BRANCHES_DIR, cache::FOLDER, SETTINGS_DIR, CONTENTS_DIR, HOLDOUTS_DIR, HOLDOUT_CONTENTS_DIR] {
                 tree::remove_all(&folder(left)).map_err(disk)?;
             }
             sweep(&dir);
-            dir.dir.create_dir_all(CONTENTS_DIR).map_err(disk)?;
-            let contents = Contents::new(folder(CONTENTS_DIR));
+            // Nothing of a run with hold-outs outlives its directory.
+            let contents = match shared.filter(|_| started.workspace.holdouts.is_none()) {
+                Some(shared) => shared,
+                None => {
+                    dir.dir.create_dir_all(CONTENTS_DIR).map_err(disk)?;
+                    Arc::new(Contents::owning(folder(CONTENTS_DIR)))
+                }
+            };
             contents.fetch(&base, &packs, &*blobs)?;
             dir.dir.create_dir_all(WORKSPACE_DIR).map_err(disk)?;
             restore_to(&dir, &base, &contents, &*blobs, &Replay::default())?;
@@ -252,7 +268,8 @@ impl<L: RunLog + 'static, B: BlobStore + 'static> UnboundRun<L, B> {
     pub fn bind(self, executor: Executor, progress: Sender<AttemptProgress>) -> Result<MachineRun<L, B>, MachineError> {
         let (found, expected) = (executor.plan.digest(), self.started.plan.digest);
         if found != expected {
-            return Err(MachineError::OtherPlan { found, expected });
+            let differs = difference(&self.started, &executor.plan);
+            return Err(MachineError::OtherPlan { differs, found, expected });
         }
         let Self { dir, journal, blobs, started, base, contents, .. } = self;
         let position = Position { replay: Replay::default(), next: 1, claims: HashMap::new() };
@@ -278,7 +295,7 @@ pub struct MachineRun<L, B> {
     journal: Arc<L>,
     blobs: Arc<B>,
     base: Base,
-    contents: Contents,
+    contents: Arc<Contents>,
     executor: Executor,
     progress: Sender<AttemptProgress>,
     position: Mutex<Position>,
@@ -455,6 +472,25 @@ impl<L: RunLog, B: BlobStore + 'static> MachineRun<L, B> {
         *position = Position { replay, next, claims: HashMap::new() };
         records.iter().for_each(|record| position.note(record));
         Ok(())
+    }
+}
+
+/// Returns what differs between the plan of a run and that of this machine. The settings are those of the run, so it is a
+/// component that Glovebox contains, or what another version makes of the same settings.
+fn difference(started: &RunStarted, plan: &Plan) -> String {
+    let StartedPlan { components, narrowed_scopes, .. } = &started.plan;
+    let here = plan.components();
+    let handlers = components.keys().chain(here.keys()).collect::<BTreeSet<_>>().into_iter();
+    let others: Vec<String> = handlers
+        .filter(|handler| components.get(*handler) != here.get(*handler))
+        .map(|handler| format!("`{handler}`"))
+        .collect();
+    if !others.is_empty() {
+        return format!("components for {}", others.join(", "));
+    }
+    match plan.narrowed_scopes() == *narrowed_scopes {
+        false => "write scopes".to_owned(),
+        true => "grants or limits, which another version of Glovebox makes of the same settings".to_owned(),
     }
 }
 

@@ -14,11 +14,13 @@ use glovebox_workspace::apply::open_before;
 use glovebox_workspace::holdout::{self, Opening, Seal, SealError};
 use glovebox_workspace::project::Base;
 use glovebox_workspace::regular_file::{self, Links};
+use glovebox_workspace::tree;
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::File;
 use std::io::{self, ErrorKind, Read, Write};
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
 
 /// The version of the list of packs.
 const VERSION: u32 = 1;
@@ -135,15 +137,40 @@ fn expect(found: Digest, expected: Digest, path: &str) -> Result<(), RunError> {
     }
 }
 
-/// The contents of files on this machine, by digest.
-pub(super) struct Contents {
+/// The contents of files on this machine, by digest. Runs whose contents are no secret share them, so that a run of a project
+/// that was made here before fetches only what has changed.
+pub struct Contents {
     folder: PathBuf,
+    /// Size of what was fetched, in bytes.
+    bytes: AtomicU64,
+    /// Whether the folder is removed with the value.
+    is_owned: bool,
+}
+
+impl Drop for Contents {
+    fn drop(&mut self) {
+        if self.is_owned
+            && let Err(error) = tree::remove_all(&self.folder)
+        {
+            tracing::warn!(folder = %self.folder.display(), %error, "contents of files were not removed");
+        }
+    }
 }
 
 impl Contents {
     /// Uses an existing folder.
     pub(super) fn new(folder: PathBuf) -> Self {
-        Self { folder }
+        Self { folder, bytes: AtomicU64::new(0), is_owned: false }
+    }
+
+    /// Uses an existing folder, which is removed with the value. No other user can read it.
+    pub fn owning(folder: PathBuf) -> Self {
+        Self { folder, bytes: AtomicU64::new(0), is_owned: true }
+    }
+
+    /// Returns the size of what was fetched, in bytes.
+    pub fn bytes(&self) -> u64 {
+        self.bytes.load(Ordering::Relaxed)
     }
 
     /// Opens the content with a digest.
@@ -209,6 +236,7 @@ impl Contents {
         if Digest::from(hasher.finalize()) != *digest {
             return Err(io::Error::new(ErrorKind::InvalidData, format!("the file {digest} has another content")));
         }
+        self.bytes.fetch_add(length, Ordering::Relaxed);
         file.persist(self.folder.join(digest.hex())).map(drop).map_err(|error| error.error)
     }
 }
@@ -256,6 +284,34 @@ mod tests {
         let list = store(&at("workspace"), &base, &blobs).unwrap();
         let error = fetch(sealed(list, seal.root()), "base").unwrap_err().to_string();
         assert!(error.contains("it is not a list of hold-outs"), "{error}");
+    }
+
+    #[test]
+    fn contents_that_are_here_are_not_fetched_again_and_go_with_their_owner() {
+        let folder = tempfile::tempdir().unwrap();
+        let at = |name: &str| folder.path().join(name);
+        std::fs::create_dir(at("project")).unwrap();
+        let large = usize::try_from(PACK_BYTES_MAX).unwrap();
+        std::fs::write(at("project/a"), vec![1; large]).unwrap();
+        std::fs::write(at("project/b"), "before").unwrap();
+        std::fs::create_dir(at("contents")).unwrap();
+        let contents = Contents::owning(at("contents"));
+        let blobs = MemoryBlobs::default();
+        let first = copy(&at("project"), &at("first"), &Include::default()).unwrap();
+        contents.fetch(&first, &store(&at("first"), &first, &blobs).unwrap(), &blobs).unwrap();
+        assert_eq!(contents.bytes(), large as u64 + 6);
+        std::fs::write(at("project/b"), "changed").unwrap();
+        let second = copy(&at("project"), &at("second"), &Include::default()).unwrap();
+        let list = store(&at("second"), &second, &blobs).unwrap();
+        // A store that has only what is new.
+        let new = MemoryBlobs::default();
+        new.put_bytes(&blobs.read_all(&list, u64::MAX).unwrap()).unwrap();
+        new.put_bytes(b"changed").unwrap();
+        contents.fetch(&second, &list, &new).unwrap();
+        assert_eq!(contents.bytes(), large as u64 + 13);
+        assert!(second.files.values().all(|fact| contents.open(&fact.digest).is_ok()));
+        drop(contents);
+        assert!(!at("contents").exists());
     }
 
     #[test]

@@ -57,7 +57,7 @@ fn a_verification_needs_what_its_stage_needs() {
 fn mistakes_are_reported_at_their_entry() {
     assert_snapshot!(errors(&with_node("runs_on=\"gpu, GPU\"")), @"attribute_value «GPU» `runs_on`: `GPU` is not a label: 1 to 63 characters of a-z, 0-9, `-`, `_` and `.` are expected, the first a letter or a digit");
     assert_snapshot!(errors(&with_node("runs_on=\"gpu,,ssd\"")), @"attribute_value «» `runs_on`: an entry is empty");
-    assert_snapshot!(errors(&with_node("runs_on=\"os=linux\"")), @"attribute_value «os=linux» `runs_on`: unknown key `os`: `arch` or `tier` is expected");
+    assert_snapshot!(errors(&with_node("runs_on=\"os=linux\"")), @"attribute_value «os=linux» `runs_on`: unknown key `os`: `arch`, `program` or `tier` is expected");
     assert_snapshot!(errors(&with_node("runs_on=\"arch=sparc\"")), @"attribute_value «arch=sparc» `runs_on`: unknown architecture `sparc`: `x86_64` or `aarch64` is expected");
     assert_snapshot!(errors(&with_node("runs_on=arm64")), @"attribute_value «arm64» `runs_on`: `arm64` is not a label: `arch=aarch64` is expected");
     assert_snapshot!(errors(&with_node("runs_on=\"arch=arm64, arch=amd64\"")), @"runs_on «arch=amd64» `runs_on`: no machine has both `arch=aarch64` and `arch=x86_64`");

@@ -89,21 +89,25 @@ impl UnmetNeeds<'_> {
         let arch = archs.map(|arch| format!("run it on a machine with `arch={arch}`"));
         let has_tier = lacks().any(|lack| matches!(lack, Lack::Tier { .. }));
         let tier = has_tier.then(|| "`glovebox doctor` shows how this machine gets a higher tier".to_owned());
-        labels.into_iter().chain(arch).chain(tier).collect::<Vec<_>>().join("\n")
+        let has_program = lacks().any(|lack| matches!(lack, Lack::Program(_)));
+        let folder =
+            "commands find programs in the system's folders and in those of `path` under `[exec]` in glovebox.toml";
+        let program = has_program.then(|| folder.to_owned());
+        labels.into_iter().chain(arch).chain(tier).chain(program).collect::<Vec<_>>().join("\n")
     }
 }
 
 fn label(lack: &Lack) -> Option<String> {
     match lack {
         Lack::Label(label) => Some(format!("`--label {label}`")),
-        Lack::Arch { .. } | Lack::Tier { .. } => None,
+        Lack::Arch { .. } | Lack::Tier { .. } | Lack::Program(_) => None,
     }
 }
 
 fn arch(lack: &Lack) -> Option<Arch> {
     match lack {
         Lack::Arch { needed, .. } => Some(*needed),
-        Lack::Label(_) | Lack::Tier { .. } => None,
+        Lack::Label(_) | Lack::Tier { .. } | Lack::Program(_) => None,
     }
 }
 

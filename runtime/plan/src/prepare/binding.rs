@@ -15,7 +15,7 @@ use super::source::CheckedPipeline;
 use super::toolchain;
 use super::trust::{self, Wanted};
 use crate::bind::{BindClass, BindErrors, BindOptions, bind, placement};
-use crate::config::HistorySetting;
+use crate::config::{Config, HistorySetting};
 use crate::plan::{BoundPolicy, Plan, PolicyBinding, Unpriced};
 use glovebox_host::host::Host;
 use glovebox_host::judgement::{PolicySet, RunPolicy};
@@ -23,13 +23,14 @@ use glovebox_host::revocation::RevocationCheck;
 use glovebox_jail::jail::{Bind, ProbeReport};
 use glovebox_pipeline::diagnostic::Diagnostic;
 use glovebox_pipeline::ir::Pipeline;
+use glovebox_record::placement::ProgramName;
 use glovebox_record::scope::Entry;
 use glovebox_record::spend::SpendBounds;
-use glovebox_record::{Label, Tier};
+use glovebox_record::{Label, MachineFacts, Tier};
 use glovebox_workspace::holdout;
 use glovebox_workspace::protect::Protected;
-use std::collections::BTreeSet;
-use std::path::Path;
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 /// The inputs of a binding, in addition to the pipeline and its project.
@@ -122,7 +123,10 @@ pub fn bind_plan(
         is_one_of_many: project.is_portable,
         plan_only: !purpose.runs(),
         available: capability::to_bind(&found),
-        machine: capability::facts(labels, found.tier.filter(|_| !purpose.is_unconfined())),
+        machine: MachineFacts {
+            programs: programs_here(source, project),
+            ..capability::facts(labels, found.tier.filter(|_| !purpose.is_unconfined()))
+        },
         sealed,
         script: script.map(|file| Arc::clone(&file.script)),
         simulate,
@@ -152,6 +156,15 @@ pub fn bind_plan(
     })
 }
 
+/// Looks for the programs that stages need of their machine.
+fn programs_here(source: &CheckedPipeline, project: &Project) -> BTreeMap<ProgramName, bool> {
+    let Config { fleet, exec, .. } = &project.config;
+    let needs = source.pipeline.nodes.iter().filter_map(|node| node.need.as_deref()).chain([&fleet.runs_on]);
+    let venv = exec.venv.iter().map(|venv| Path::new(&venv.path).join("bin"));
+    let further: Vec<PathBuf> = exec.path.iter().map(PathBuf::from).chain(venv).collect();
+    capability::look_for(needs.flat_map(|need| &need.programs), &exec.toolchains, &further)
+}
+
 /// Refuses a pipeline with a stage that this machine cannot run. [`bind_plan`] does so too; a command that must not create
 /// anything first asks this, which loads no component.
 ///
@@ -169,7 +182,8 @@ pub fn require_machine(
         return Ok(());
     }
     let tier = capability::find().tier.filter(|_| !purpose.is_unconfined());
-    let options = BindOptions { machine: capability::facts(labels, tier), ..BindOptions::default() };
+    let machine = MachineFacts { programs: programs_here(source, project), ..capability::facts(labels, tier) };
+    let options = BindOptions { machine, ..BindOptions::default() };
     let mut errors = BindErrors::default();
     placement::plan(&source.pipeline, &project.config, &options, &mut errors);
     if errors.is_empty() { Ok(()) } else { Err(refusal(source, errors)) }

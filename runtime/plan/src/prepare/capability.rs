@@ -4,10 +4,14 @@
 
 use super::folders::cache_dir;
 use super::refusal::{Class, Refusal};
+use super::toolchain;
+use crate::config::Toolchain;
 use crate::plan::HostCapability;
 use glovebox_jail::jail::{ProbeReport, probe, probe_tier};
+use glovebox_record::placement::ProgramName;
 use glovebox_record::{Arch, Label, MachineFacts, Tier};
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::PathBuf;
 
 /// The name of the file with the result, in the cache folder.
 const CAPABILITY_FILE: &str = "sandbox.json";
@@ -31,7 +35,17 @@ pub fn to_bind(found: &ProbeReport) -> HostCapability {
 /// Returns what this machine has, for the needs of stages: the labels that its operator names, and the architecture and the
 /// tier that were found. A machine whose commands run without a sandbox has no tier.
 pub fn facts(labels: BTreeSet<Label>, tier: Option<Tier>) -> MachineFacts {
-    MachineFacts { labels, arch: Arch::parse(std::env::consts::ARCH), tier }
+    MachineFacts { labels, arch: Arch::parse(std::env::consts::ARCH), tier, programs: BTreeMap::new() }
+}
+
+/// Looks for programs where commands find them: in the system's folders, in those of toolchains, and in `further` ones.
+pub fn look_for<'a>(
+    programs: impl IntoIterator<Item = &'a ProgramName>,
+    toolchains: &[Toolchain],
+    further: &[PathBuf],
+) -> BTreeMap<ProgramName, bool> {
+    let is_here = |program: &ProgramName| toolchain::finds(program.as_str(), toolchains, further);
+    programs.into_iter().map(|program| (program.clone(), is_here(program))).collect()
 }
 
 /// Limits the result to a lower tier, which `--tier` chose, as if the machine had no higher tier.

@@ -170,8 +170,15 @@ pub fn of_program(program: &str) -> Option<Toolchain> {
 
 /// Returns true if commands with a toolchain find a program: in the folders of the toolchain, or in those of the system.
 pub fn shows(toolchain: Toolchain, program: &str) -> bool {
-    let found = find(toolchain, &Machine::here(), Tier::Full).unwrap_or_default();
-    found.path.iter().chain(&ExecPolicy::default().path).any(|folder| folder.join(program).is_file())
+    finds(program, &[toolchain], &[])
+}
+
+/// Returns true if commands find a program: in the folders of the system, in those of toolchains, or in `further` ones.
+pub fn finds(program: &str, toolchains: &[Toolchain], further: &[PathBuf]) -> bool {
+    let is_in = |folder: &PathBuf| folder.join(program).is_file();
+    let of_toolchain = |toolchain: &Toolchain| find(*toolchain, &Machine::here(), Tier::Full).unwrap_or_default().path;
+    ExecPolicy::default().path.iter().chain(further).any(is_in)
+        || toolchains.iter().any(|toolchain| of_toolchain(toolchain).iter().any(is_in))
 }
 
 /// Returns what is wrong with the environment that `[exec] venv` names, and what to do. `None` if it can be used.

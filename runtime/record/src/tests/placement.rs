@@ -8,7 +8,7 @@ fn need(text: &str) -> Need {
 }
 
 #[test]
-fn a_need_is_a_list_of_labels_arch_and_tier() {
+fn a_need_is_a_list_of_labels_arch_tier_and_programs() {
     for (text, entries) in [
         ("", ""),
         (" ", ""),
@@ -19,6 +19,7 @@ fn a_need_is_a_list_of_labels_arch_and_tier() {
         ("tier=bwrap, tier=landlock", "tier=bwrap"),
         ("tier=full,zone.eu-1_a,arch=aarch64", "zone.eu-1_a, arch=aarch64, tier=full"),
         ("1", "1"),
+        ("program=g++, tier=full, gpu, program = Rscript,program=g++", "gpu, tier=full, program=Rscript, program=g++"),
     ] {
         let found = need(text);
         assert_eq!((found.to_string().as_str(), found.is_empty()), (entries, entries.is_empty()), "{text}");
@@ -45,7 +46,10 @@ fn what_is_wrong_is_named_with_its_place() {
         ("gpu,", "", "an entry is empty"),
         ("arm64", "arm64", "`arm64` is not a label: `arch=aarch64` is expected"),
         ("gpu, full", "full", "`full` is not a label: `tier=full` is expected"),
-        ("os=linux", "os=linux", "unknown key `os`: `arch` or `tier` is expected"),
+        ("os=linux", "os=linux", "unknown key `os`: `arch`, `program` or `tier` is expected"),
+        ("program=/bin/sh", "program=/bin/sh", "`/bin/sh` is not the name of a program"),
+        ("program=..", "program=..", "`..` is not the name of a program"),
+        ("program=", "program=", "`` is not the name of a program"),
         ("arch=sparc", "arch=sparc", "unknown architecture `sparc`: `x86_64` or `aarch64` is expected"),
         ("arch=", "arch=", "unknown architecture ``"),
         ("tier=unconfined", "tier=unconfined", "unknown tier `unconfined`"),
@@ -65,6 +69,7 @@ fn two_needs_ask_for_all_of_both() {
     let both = |one: &str, other: &str| need(one).and(&need(other)).map(|both| both.to_string());
     assert_eq!(both("gpu, tier=full", "arch=arm64, tier=landlock").unwrap(), "gpu, arch=aarch64, tier=full");
     assert_eq!(both("", "gpu").unwrap(), "gpu");
+    assert_eq!(both("program=a, program=b", "program=b, program=c").unwrap(), "program=a, program=b, program=c");
     assert_eq!(both("arch=arm64", "arch=aarch64").unwrap(), "arch=aarch64");
     let conflict = both("arch=arm64", "arch=amd64").unwrap_err();
     assert_eq!((conflict.0, conflict.1), (Arch::Arm, Arch::X86));
@@ -76,17 +81,21 @@ fn a_machine_lacks_what_it_does_not_have() {
         labels: ["gpu", "ssd"].map(|label| label.parse().unwrap()).into(),
         arch: Some(Arch::X86),
         tier: Some(Tier::Bwrap),
+        programs: [("cargo", true), ("go", false)].map(|(name, is_here)| (name.parse().unwrap(), is_here)).into(),
     };
     let lacking = |machine: &MachineFacts, text: &str| -> Vec<String> {
         machine.lacking(&need(text)).iter().map(ToString::to_string).collect()
     };
-    for met in ["", "gpu", "ssd, gpu, arch=amd64, tier=bwrap", "tier=landlock"] {
+    for met in ["", "gpu", "ssd, gpu, arch=amd64, tier=bwrap", "tier=landlock", "program=cargo"] {
         assert!(lacking(&machine, met).is_empty(), "{met}");
     }
     assert_eq!(
         lacking(&machine, "gpu, tpu, arch=arm64, tier=full"),
         ["label `tpu`", "arch `aarch64` (this machine is `x86_64`)", "tier `full` (this machine has `bwrap`)"]
     );
+    let programs = "program=cargo, program=go, program=zig";
+    assert_eq!(lacking(&machine, programs), ["program `go`", "program `zig`"]);
+    assert_eq!(machine.unknown(&need(programs)), ["zig".parse().unwrap()].into());
     let bare = MachineFacts { tier: Some(Tier::Unconfined), ..MachineFacts::default() };
     assert_eq!(lacking(&bare, "tier=landlock"), ["tier `landlock` (this machine has `unconfined`)"]);
     assert_eq!(lacking(&MachineFacts::default(), "tier=landlock, gpu").len(), 2);

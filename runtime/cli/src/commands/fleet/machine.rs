@@ -8,7 +8,7 @@ use crate::runs::recorded;
 use cap_std::ambient_authority;
 use cap_std::fs::Dir;
 use glovebox_engine::driver::RunError;
-use glovebox_engine::run::{MachineError, RunDir, UnboundRun};
+use glovebox_engine::run::{Contents, MachineError, RunDir, UnboundRun};
 use glovebox_fleet::blobs::ObjectBlobs;
 use glovebox_fleet::drive::DriveTurn;
 use glovebox_fleet::log::NatsLog;
@@ -16,25 +16,30 @@ use glovebox_fleet::machine::{NotPrepared, Prepare, RunHere};
 use glovebox_host::llm::Provider;
 use glovebox_journal::event::{Digest, MachineId, RunId, RunStarted};
 use glovebox_journal::ports::PortError;
+use glovebox_plan::config::Toolchain;
 use glovebox_plan::prepare::binding::{Purpose, Request, bind_plan};
+use glovebox_plan::prepare::capability;
 use glovebox_plan::prepare::component_host::ComponentHost;
 use glovebox_plan::prepare::executor::{Executor, Worker};
 use glovebox_plan::prepare::refusal::{Class, Refusal};
 use glovebox_plan::prepare::script;
 use glovebox_plan::prepare::trust::Wanted;
 use glovebox_record::Tier;
-use glovebox_record::placement::Label;
+use glovebox_record::placement::{Label, ProgramName};
 use glovebox_workspace::holdout;
-use std::collections::{BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::fs::DirBuilder;
 use std::os::unix::fs::DirBuilderExt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 use tokio::sync::{Mutex, mpsc};
 
 /// How long the files of a run stay on this machine after the last stage that needed them.
 const KEPT: Duration = Duration::from_secs(600);
+/// Size at which further contents of files get another folder, in bytes. The earlier one is removed when no run needs it.
+const CONTENTS_BYTES_MAX: u64 = 8 << 30;
 /// Maximum number of progress events that wait. A machine of a fleet shows none of them.
 const PROGRESS_MAX: usize = 16;
 
@@ -52,6 +57,11 @@ impl Allowed {
             })
         };
         Ok(Self(texts.iter().map(pair).collect::<Result<_, _>>()?))
+    }
+
+    /// Returns the folders that commands may see.
+    fn folders(&self) -> Vec<PathBuf> {
+        self.0.iter().filter_map(|(source, _)| source.strip_prefix("folder ").map(PathBuf::from)).collect()
     }
 
     /// Returns the first transfer that is not allowed.
@@ -82,6 +92,30 @@ pub struct Prepared {
     settings: MachineSettings,
     host: ComponentHost,
     runs: Mutex<HashMap<RunId, KeptRun>>,
+    contents: Mutex<SharedContents>,
+    has_other_plan: AtomicBool,
+}
+
+/// The contents of files that runs share.
+#[derive(Default)]
+struct SharedContents {
+    last: Option<Arc<Contents>>,
+    /// Number of folders that were created.
+    folders: u64,
+}
+
+impl SharedContents {
+    /// Returns the folder for a run. `None` if none can be created: the run then has one of its own.
+    fn get(&mut self, dir: &Path) -> Option<Arc<Contents>> {
+        self.last.take_if(|last| last.bytes() >= CONTENTS_BYTES_MAX);
+        if self.last.is_none() {
+            self.folders += 1;
+            let folder = dir.join(format!("contents-{}", self.folders));
+            let created = DirBuilder::new().mode(0o700).create(&folder);
+            self.last = created.is_ok().then(|| Arc::new(Contents::owning(folder)));
+        }
+        self.last.clone()
+    }
 }
 
 struct KeptRun {
@@ -94,7 +128,13 @@ struct KeptRun {
 impl Prepared {
     /// Prepares runs below an empty folder.
     pub fn new(dir: PathBuf, log: Arc<NatsLog>, id: MachineId, settings: MachineSettings) -> Self {
-        Self { dir, log, id, settings, host: prepare::component_host(), runs: Mutex::default() }
+        let (runs, contents, has_other_plan) = (Mutex::default(), Mutex::default(), AtomicBool::default());
+        Self { dir, log, id, settings, host: prepare::component_host(), runs, contents, has_other_plan }
+    }
+
+    /// Returns true if this machine could not make stages of a run because its plan of the run is another one.
+    pub fn has_other_plan(&self) -> bool {
+        self.has_other_plan.load(Ordering::Relaxed)
     }
 
     /// Returns a run to drive it. Its plan is the one that the journal names.
@@ -137,10 +177,14 @@ impl Prepared {
         let dir = self.run_dir(run).map_err(NotPrepared::Impossible)?;
         let blobs = self.log.blobs_of(run).await.map_err(|error| not_prepared(&RunError::from(error).into()))?;
         let (log, blobs) = (Arc::clone(&self.log), Arc::new(blobs));
-        let unbound = UnboundRun::open(dir, log, blobs, run).await.map_err(|error| not_prepared(&error))?;
+        let contents = self.contents.lock().await.get(&self.dir);
+        let unbound = UnboundRun::open(dir, log, blobs, run, contents).await.map_err(|error| not_prepared(&error))?;
         let (executor, refusal) = self.bind(&unbound).map_err(|stop| NotPrepared::Impossible(one_line(stop)))?;
         let (progress, _unseen) = mpsc::channel(PROGRESS_MAX);
-        let here = unbound.bind(executor, progress).map_err(|error| not_prepared(&error))?;
+        let here = unbound.bind(executor, progress).map_err(|error| {
+            self.has_other_plan.fetch_or(matches!(error, MachineError::OtherPlan { .. }), Ordering::Relaxed);
+            not_prepared(&error)
+        })?;
         Ok((here, refusal.map(|refusal| one_line(refusal.into()))))
     }
 
@@ -195,7 +239,7 @@ impl Prepared {
         }
     }
 
-    /// Removes the files of runs that no stage has needed for a while.
+    /// Removes the files of runs that no stage has needed for a while, and contents of files that no run needs any more.
     pub async fn tidy(&self) {
         let mut runs = self.runs.lock().await;
         let is_idle = |kept: &KeptRun| kept.used.elapsed() > KEPT && Arc::strong_count(&kept.here) == 1;
@@ -203,6 +247,9 @@ impl Prepared {
         for run in idle {
             runs.remove(&run);
             self.remove_files(&run);
+        }
+        if runs.is_empty() {
+            self.contents.lock().await.last.take();
         }
     }
 }
@@ -246,6 +293,10 @@ fn not_prepared(error: &MachineError) -> NotPrepared {
 }
 
 impl Prepare for Prepared {
+    fn programs(&self, programs: &BTreeSet<ProgramName>) -> BTreeMap<ProgramName, bool> {
+        capability::look_for(programs, &Toolchain::ALL, &self.settings.allowed.folders())
+    }
+
     async fn remove(&self, run: &RunId) {
         let mut runs = self.runs.lock().await;
         if runs.get(run).is_some_and(|kept| Arc::strong_count(&kept.here) == 1) {
@@ -263,6 +314,7 @@ impl Prepare for Prepared {
         match found == *plan {
             true => Ok(here),
             false => {
+                self.has_other_plan.store(true, Ordering::Relaxed);
                 let reason = format!("the plan of this machine has the digest {found}, expected {plan}");
                 Err(NotPrepared::Impossible(reason))
             }
