@@ -128,7 +128,8 @@ impl RunFolder {
 
 /// Returns every run in a folder, newest first. A folder that does not exist has no runs.
 pub fn list(runs_dir: &Path) -> Result<Vec<RunFolder>, Stop> {
-    let entries = match std::fs::read_dir(runs_dir) {
+    // The paths of the entries are then absolute too.
+    let entries = match std::path::absolute(runs_dir).and_then(std::fs::read_dir) {
         Ok(entries) => entries,
         Err(error) if error.kind() == ErrorKind::NotFound => return Ok(Vec::new()),
         Err(error) => return Err(Stop::io(format!("read runs in `{}`", runs_dir.display()), &error)),
@@ -141,7 +142,7 @@ pub fn list(runs_dir: &Path) -> Result<Vec<RunFolder>, Stop> {
 /// Returns the run with exactly this id. `None` if there is none.
 pub fn with_id(runs_dir: &Path, id: &glovebox_record::RunId) -> Option<RunFolder> {
     let is_name = glovebox_record::RunId::is_folder_name(id.as_str());
-    if is_name { folder_of(runs_dir.join(id.as_str())) } else { None }
+    if is_name { folder_of(std::path::absolute(runs_dir.join(id.as_str())).ok()?) } else { None }
 }
 
 fn listed(entry: &std::fs::DirEntry) -> Option<RunFolder> {
@@ -152,8 +153,8 @@ fn listed(entry: &std::fs::DirEntry) -> Option<RunFolder> {
     folder_of(entry.path())
 }
 
+/// Returns the run in a folder with an absolute path.
 fn folder_of(path: PathBuf) -> Option<RunFolder> {
-    let path = std::path::absolute(path).ok()?;
     let journal = std::fs::symlink_metadata(path.join(JOURNAL_FILE)).ok()?;
     let created = journal.created().or_else(|_| journal.modified()).ok()?;
     let noted = std::fs::symlink_metadata(path.join(CREATED_FILE)).and_then(|file| file.modified());

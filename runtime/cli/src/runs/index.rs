@@ -181,13 +181,17 @@ struct CachedState {
 /// Returns every run of a folder, newest first. A run whose journal cannot be read is listed with the reason, and does
 /// not prevent the listing of the others.
 pub fn rows(runs_dir: &Path) -> Result<Vec<ListedRun>, Stop> {
-    let runs = list(runs_dir)?;
+    rows_of(runs_dir, &list(runs_dir)?)
+}
+
+/// Returns these runs, which are all runs of a folder, newest first.
+pub fn rows_of(runs_dir: &Path, runs: &[RunFolder]) -> Result<Vec<ListedRun>, Stop> {
     let key = user_key::to_verify()?;
     let mut known = key.as_ref().and_then(|key| read(runs_dir, key)).unwrap_or_default();
     let mut kept = BTreeMap::new();
     let mut rows = Vec::with_capacity(runs.len());
     let mut is_new = runs.len() != known.len();
-    for run in &runs {
+    for run in runs {
         let stamps = Stamp::of_run(run);
         let cached = known.remove(&run.id).filter(|cached| cached.stamps == stamps);
         is_new |= cached.is_none();

@@ -53,14 +53,18 @@ pub fn expired(runs_dir: &Path, retention: &Retention) -> Result<Vec<RunFolder>,
     if runs.len() <= keep {
         return Ok(Vec::new());
     }
-    let rows = index::rows(runs_dir)?;
+    let ids = expired_of(&index::rows_of(runs_dir, &runs)?, runs_dir, retention, keep);
+    Ok(runs.into_iter().filter(|run| ids.contains(&run.id)).collect())
+}
+
+/// Returns the ids of the runs that the setting removes.
+fn expired_of(rows: &[ListedRun], runs_dir: &Path, retention: &Retention, keep: usize) -> BTreeSet<String> {
     let is_applied = |row: &ListedRun| {
         let file = fs::symlink_metadata(runs_dir.join(&row.id).join(APPLIED_FILE));
         file.is_ok_and(|file| file.is_file())
     };
     let project = retention.project.to_string_lossy();
-    let ids = select(&rows, &project, keep, Timestamp::now(), is_applied);
-    Ok(runs.into_iter().filter(|run| ids.contains(run.id.as_str())).collect())
+    select(rows, &project, keep, Timestamp::now(), is_applied).into_iter().map(str::to_owned).collect()
 }
 
 /// Removes old runs on a thread of its own while a new run is driven. Dropping it waits for the end.
@@ -109,16 +113,28 @@ impl Drop for Removal {
 /// Removes the runs that the setting removes, and the build caches of successful runs, except those of the newest runs. Returns
 /// the sizes of the removed runs, in bytes.
 fn remove_expired(runs_dir: &Path, retention: &Retention) -> Vec<u64> {
-    let old = expired(runs_dir, retention).unwrap_or_else(|stop| {
+    let look = || -> Result<Vec<u64>, Stop> {
+        let runs = list(runs_dir)?;
+        let keep = retention.keep_runs.filter(|keep| runs.len() > *keep);
+        // The new run may get caches of its own.
+        let has_old_caches = runs.iter().filter(|run| remove::has_caches(run)).nth(CACHES_KEPT - 1).is_some();
+        if keep.is_none() && !has_old_caches {
+            return Ok(Vec::new());
+        }
+        let rows = index::rows_of(runs_dir, &runs)?;
+        let old = keep.map(|keep| expired_of(&rows, runs_dir, retention, keep)).unwrap_or_default();
+        let (old, others): (Vec<_>, Vec<_>) = runs.into_iter().partition(|run| old.contains(&run.id));
+        let freed = old.iter().filter_map(|run| remove::remove(run).ok()).collect();
+        if has_old_caches {
+            index::forget_rows(runs_dir, &drop_caches(others, &rows, &retention.project));
+        }
+        Ok(freed)
+    };
+    look().unwrap_or_else(|stop| {
         tracing::warn!(reason = %stop.message, "could not look for old runs");
+        index::forget(runs_dir);
         Vec::new()
-    });
-    let freed: Vec<u64> = old.iter().filter_map(|run| remove::remove(run).ok()).collect();
-    match drop_caches(runs_dir, &retention.project) {
-        Ok(smaller) => index::forget_rows(runs_dir, &smaller),
-        Err(_) => index::forget(runs_dir),
-    }
-    freed
+    })
 }
 
 /// Returns the runs of a project whose build caches a new run may take over, the newest first.
@@ -145,19 +161,12 @@ pub fn earlier(runs_dir: &Path, project: &Path) -> Vec<EarlierRun> {
 
 /// Removes the build caches of the project's successful runs, except those of the newest runs, with which the next run
 /// may begin. Returns the ids of the runs that had some.
-fn drop_caches(runs_dir: &Path, project: &Path) -> Result<Vec<String>, Stop> {
-    let with_caches = list(runs_dir)?.into_iter().filter(remove::has_caches);
-    let with_caches: Vec<RunFolder> = with_caches.collect();
-    // The new run may get caches of its own.
-    if with_caches.len() < CACHES_KEPT {
-        return Ok(Vec::new());
-    }
-    let rows = index::rows(runs_dir)?;
+fn drop_caches(runs: Vec<RunFolder>, rows: &[ListedRun], project: &Path) -> Vec<String> {
     let own = rows.iter().filter(|row| row.is_own && Path::new(&row.project) == project);
     let done: BTreeSet<&str> =
         own.skip(CACHES_KEPT).filter(|row| row.status == RunState::Success).map(|row| row.id.as_str()).collect();
-    let runs = with_caches.into_iter().filter(|run| done.contains(run.id.as_str()));
-    Ok(runs.filter(remove::drop_caches).map(|run| run.id).collect())
+    let runs = runs.into_iter().filter(|run| done.contains(run.id.as_str()) && remove::has_caches(run));
+    runs.filter(remove::drop_caches).map(|run| run.id).collect()
 }
 
 /// Returns the ids of the runs that the setting removes. `rows` begins with the newest run.
