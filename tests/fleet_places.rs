@@ -1,7 +1,9 @@
 //! Where the stages of a branch are made: on the machine that has its files at ignored paths, while that machine is there.
 
-use crate::fleet_runs::{Fleet, of_kind};
+use crate::fleet_runs::{Fleet, TWO, of_kind};
 use serde_json::Value;
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::{Path, PathBuf};
 
 /// Three stages that need what the first one wrote to an ignored path, with a gate before each further one. While a gate waits,
 /// no machine keeps a seat for the run.
@@ -95,4 +97,80 @@ fn a_branch_waits_for_a_busy_machine_as_long_as_the_project_says() {
     fleet.pulled("r");
     assert_eq!(machines(&fleet.records("r")), ["first", "second"]);
     assert!(fleet.has_sleep(), "the branch went on while its machine was busy");
+}
+
+#[test]
+fn a_stage_is_made_where_commands_find_its_program() {
+    let picky = TWO.replace("b [type=tool", "b [runs_on=\"program=only-there, program=sh\", type=tool");
+    let Some(mut fleet) = Fleet::start(&picky) else { return };
+    let tools = fleet.bench.outside().join("tools");
+    std::fs::create_dir(&tools).unwrap();
+    std::fs::write(tools.join("only-there"), "").unwrap();
+    fleet.work("plain", &["--seats", "1"]);
+    fleet.with(&["run", "pipeline.dot", "--run-id", "r", "--detach"]).ends(0);
+    fleet.wait_until("the machine lacks the program", || fleet.said().contains("`b` needs program `only-there`"));
+    assert!(!fleet.said().contains("program `sh`"), "{}", fleet.said());
+    let allowed = format!("folder {} to fleet", tools.display());
+    fleet.work("equipped", &["--seats", "1", "--no-drive", "--allow", &allowed]);
+    fleet.pulled("r");
+    assert_eq!(machines(&fleet.records("r")), ["plain", "equipped"]);
+}
+
+/// Returns a program that is as another version of Glovebox: its component for commands has another byte, and so another digest.
+fn other_version(fleet: &Fleet) -> PathBuf {
+    let find = |bytes: &[u8], part: &[u8]| bytes.windows(part.len()).position(|window| window == part);
+    let component =
+        std::fs::read(Path::new(env!("CARGO_MANIFEST_DIR")).join("../../target/components/tool.wasm")).unwrap();
+    let mut changed = component.clone();
+    // The end of the version of a tool that made the component, which is only information.
+    let at = find(&component, b"processed-by").unwrap();
+    let at = at + changed[at..].iter().position(u8::is_ascii_digit).unwrap();
+    changed[at] = if changed[at] == b'9' { b'8' } else { changed[at] + 1 };
+    let mut program = std::fs::read(env!("CARGO_BIN_EXE_glovebox")).unwrap();
+    for (old, new) in
+        [(&component[..], &changed[..]), (blake3::hash(&component).as_bytes(), blake3::hash(&changed).as_bytes())]
+    {
+        let at = find(&program, old).unwrap();
+        program[at..at + old.len()].copy_from_slice(new);
+    }
+    let path = fleet.bench.outside().join("glovebox-of-another-version");
+    std::fs::write(&path, program).unwrap();
+    std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o755)).unwrap();
+    path
+}
+
+#[test]
+fn a_machine_of_another_version_leaves_stages_to_others_and_says_what_differs() {
+    let Some(mut fleet) = Fleet::start(TWO) else { return };
+    let other = other_version(&fleet);
+    fleet.work("driver", &["--no-execute"]);
+    fleet.work_with(&other, "other", "build,verify", &["--seats", "1"]);
+    fleet.with(&["run", "pipeline.dot", "--run-id", "r", "--detach"]).ends(0);
+    fleet.wait_until("the machine gives the attempt back", || fleet.said().contains("has other components for `tool`"));
+    fleet.work("same", &["--seats", "1", "--no-drive"]);
+    fleet.pulled("r");
+    let records = fleet.records("r");
+    assert_eq!(*machines(&records).last().unwrap(), "same", "{records:?}");
+    fleet.here(&["show", "r"]).ends(0).says("success");
+    assert_eq!(fleet.drained("other"), Some(11), "{}", fleet.said());
+}
+
+#[test]
+fn runs_of_a_project_share_the_contents_of_files_on_a_machine() {
+    let Some(mut fleet) = Fleet::start(TWO) else { return };
+    fleet.work("one", &["--seats", "1"]);
+    for run in ["r", "again"] {
+        fleet.with(&["run", "pipeline.dot", "--run-id", run]).ends(0);
+    }
+    let folder = fleet.bench.outside().join("machines/one");
+    let names = |folder: &Path| -> Vec<String> {
+        let entries = std::fs::read_dir(folder).unwrap();
+        entries.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect()
+    };
+    let shared: Vec<String> = names(&folder).into_iter().filter(|name| name.starts_with("contents")).collect();
+    assert_eq!(shared, ["contents-1"]);
+    let source = blake3::hash(b"from the project\n").to_hex().to_string();
+    assert!(names(&folder.join("contents-1")).contains(&source));
+    assert_eq!(fleet.drained("one"), Some(0), "{}", fleet.said());
+    assert!(names(&folder).iter().all(|name| name == "lock"), "{:?}", names(&folder));
 }

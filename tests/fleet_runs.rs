@@ -5,10 +5,11 @@ use crate::session::Session;
 use crate::workbench::nats::{NatsServers, nats_program};
 use crate::workbench::{Answer, Workbench, not_run};
 use glovebox_signing::key::SigningKey;
+use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 use std::io::Read as _;
-use std::path::PathBuf;
-use std::process::{Child, Stdio};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 /// How long anything may take.
@@ -74,7 +75,7 @@ impl Fleet {
     }
 
     /// Returns a command that names the fleet.
-    pub(crate) fn command(&self, words: &[&str]) -> std::process::Command {
+    pub(crate) fn command(&self, words: &[&str]) -> Command {
         let mut command = self.bench.command(words);
         command.args(["--nats", &self.servers.addresses()[0]]);
         // The key of the operator is that of this fleet alone.
@@ -99,12 +100,19 @@ impl Fleet {
 
     /// Admits and starts a machine.
     pub(crate) fn work_as(&mut self, name: &str, may: &str, flags: &[&str]) {
+        self.work_with(Path::new(env!("CARGO_BIN_EXE_glovebox")), name, may, flags);
+    }
+
+    /// Admits a machine, and starts it with this program.
+    pub(crate) fn work_with(&mut self, program: &Path, name: &str, may: &str, flags: &[&str]) {
         self.admit_with(name, may, flags);
         let (operator, state) = (self.operator(), self.state(name));
         let dir = self.bench.outside().join("machines");
-        let mut command =
-            self.command(&[&["work", "--operator", &operator, "--dir", dir.to_str().unwrap()], flags].concat());
-        command.env("GLOVEBOX_STATE_DIR", state);
+        let work = self.command(&[&["work", "--operator", &operator, "--dir", dir.to_str().unwrap()], flags].concat());
+        let mut command = Command::new(program);
+        command.args(work.get_args()).env_clear().current_dir(work.get_current_dir().unwrap());
+        command.envs(work.get_envs().filter_map(|(name, value)| Some((name, value?))));
+        command.stdin(Stdio::null()).env("GLOVEBOX_STATE_DIR", state);
         let log = std::fs::File::create(self.log(name)).unwrap();
         let child = command.stdout(Stdio::null()).stderr(log).spawn().unwrap();
         self.working.push((name.to_owned(), child));
@@ -112,6 +120,14 @@ impl Fleet {
 
     fn log(&self, name: &str) -> PathBuf {
         self.bench.outside().join(format!("{name}.log"))
+    }
+
+    /// Drains a machine, and returns its exit code.
+    pub(crate) fn drained(&mut self, name: &str) -> Option<i32> {
+        let (_, child) = self.working.iter_mut().find(|(known, _)| known == name).unwrap();
+        let pid = Pid::from_raw(i32::try_from(child.id()).unwrap()).unwrap();
+        kill_process(pid, Signal::TERM).unwrap();
+        child.wait().unwrap().code()
     }
 
     /// Kills a machine with SIGKILL.
@@ -439,8 +455,8 @@ fn a_machine_that_drains_ends_its_stage_and_gives_its_runs_away() {
     fleet.with(&["run", "pipeline.dot", "--run-id", "r", "--detach"]).ends(0);
     fleet.wait_until("the stage runs", || fleet.has_sleep());
     let at = fleet.working.iter().position(|(name, _)| name == "first").unwrap();
-    let pid = rustix::process::Pid::from_child(&fleet.working[at].1);
-    rustix::process::kill_process(pid, rustix::process::Signal::TERM).unwrap();
+    let pid = Pid::from_child(&fleet.working[at].1);
+    kill_process(pid, Signal::TERM).unwrap();
     fleet.work("second", &["--seats", "1"]);
     let (_, mut first) = fleet.working.remove(at);
     assert!(first.wait().unwrap().success(), "a machine that drained ends well");

@@ -124,6 +124,10 @@ async fn until_drained(mut tasks: JoinSet<()>, prepared: &Prepared, is_draining:
         let exit = tokio::select! {
             never = &mut tidy => match never {},
             ended = tasks.join_next() => match ended {
+                None if prepared.has_other_plan() => {
+                    return Err(Stop::new(Exit::Mismatch, "stages were left to other machines, because their plan is another one here")
+                        .with_help("have all machines and clients of the fleet use the same version of Glovebox"));
+                }
                 None => return Ok(Exit::Ok),
                 Some(Ok(())) => continue,
                 Some(Err(error)) => return Err(Stop::new(Exit::Internal, error.to_string())),
