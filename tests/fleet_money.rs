@@ -35,24 +35,46 @@ fn answers() -> Vec<Turn> {
     (0..TURNS).rev().map(answer).collect()
 }
 
+/// A fleet whose stages ask a fake provider, which ends with the value.
+struct Asking {
+    fleet: Fleet,
+    _provider: Provider,
+    allowed: [String; 2],
+}
+
+impl Asking {
+    fn start(pipeline: &str, turns: &[Turn]) -> Option<Self> {
+        let mut fleet = Fleet::start(pipeline)?;
+        let (provider, url) = start_provider(&fleet.bench, "openai", turns, "price = { input = 3, output = 15 }");
+        fleet.variables.push(("FAKE_KEY", KEY));
+        let url = url.trim_end_matches("/v1");
+        let allowed = [format!("env FAKE_KEY to {url}"), format!("service {url} to fleet")];
+        fleet.work("driver", &["--no-execute"]);
+        Some(Self { fleet, _provider: Provider(provider), allowed })
+    }
+
+    fn work(&mut self, name: &str) {
+        let [key, service] = &self.allowed;
+        self.fleet.work(name, &["--seats", "1", "--no-drive", "--allow", key, "--allow", service]);
+    }
+
+    fn begin_run(&self) {
+        // Without the script of the test's usual model.
+        let words = ["run", "pipeline.dot", "--run-id", "r", "--detach", "--nats", &self.fleet.servers.addresses()[0]];
+        let mut run = self.fleet.bench.bare(&words);
+        Answer::of(run.env("GLOVEBOX_STATE_DIR", self.fleet.state("client")).env("FAKE_KEY", KEY)).ends(0);
+    }
+}
+
 #[test]
 fn answers_of_a_lost_machine_are_handed_on_and_paid_for_once() {
-    let Some(mut fleet) = Fleet::start(ASKS) else { return };
-    let (provider, url) = start_provider(&fleet.bench, "openai", &answers(), "price = { input = 3, output = 15 }");
-    let _provider = Provider(provider);
-    fleet.variables.push(("FAKE_KEY", KEY));
-    let url = url.trim_end_matches("/v1");
-    let [key, service] = [format!("env FAKE_KEY to {url}"), format!("service {url} to fleet")];
-    let flags = ["--seats", "1", "--no-drive", "--allow", &key, "--allow", &service];
-    fleet.work("driver", &["--no-execute"]);
-    fleet.work("doomed", &flags);
-    // Without the script of the test's usual model.
-    let words = ["run", "pipeline.dot", "--run-id", "r", "--detach", "--nats", &fleet.servers.addresses()[0]];
-    let mut run = fleet.bench.bare(&words);
-    Answer::of(run.env("GLOVEBOX_STATE_DIR", fleet.state("client")).env("FAKE_KEY", KEY)).ends(0);
-    fleet.wait_until("three answers are there", || requests_to(&fleet.bench).len() >= 4);
-    fleet.kill("doomed");
-    fleet.work("other", &flags);
+    let Some(mut asking) = Asking::start(ASKS, &answers()) else { return };
+    asking.work("doomed");
+    asking.begin_run();
+    asking.fleet.wait_until("three answers are there", || requests_to(&asking.fleet.bench).len() >= 4);
+    asking.fleet.kill("doomed");
+    asking.work("other");
+    let fleet = &asking.fleet;
     fleet.pulled("r");
     let records = fleet.records("r");
     let finished = of_kind(&records, "stage.finished");
@@ -67,4 +89,35 @@ fn answers_of_a_lost_machine_are_handed_on_and_paid_for_once() {
     );
     assert_eq!(finished[0]["tokens"], json!({ "input": 100 * TURNS, "output": 10 * TURNS }), "{}", finished[0]);
     fleet.here(&["diff", "r"]).ends(0).says("src/4.txt");
+}
+
+/// A call costs 24 cents and reserves 25, so the run ends only if what was paid before the wait counts once.
+#[test]
+fn a_stage_that_waits_for_a_quota_is_made_again_and_its_answers_count_once() {
+    let asks = ASKS.replacen('{', "{ graph [max_budget_usd=0.6]", 1);
+    let write = Turn::tool("write_file", json!({ "path": "src/a.txt", "content": "a\n" }));
+    let turns = [
+        write.usage(0, 16_000),
+        Turn::error("quota-exceeded").resuming_in(4),
+        Turn::text("OUTCOME: SUCCESS").usage(0, 16_000),
+    ];
+    let Some(mut asking) = Asking::start(&asks, &turns) else { return };
+    asking.work("first");
+    asking.begin_run();
+    asking
+        .fleet
+        .wait_until("the stage waits", || asking.fleet.with(&["show", "r"]).stdout.contains("waits for the quota"));
+    // Another machine makes the stage again, with the answer that was paid for.
+    asking.fleet.kill("first");
+    asking.work("second");
+    let fleet = &asking.fleet;
+    fleet.pulled("r");
+    let records = fleet.records("r");
+    let held = of_kind(&records, "stage.held");
+    assert_eq!((held.len(), &held[0]["provider"]), (1, &"openai".into()), "{records:?}");
+    let finished = of_kind(&records, "stage.finished");
+    assert_eq!(finished.last().unwrap()["outcome"]["status"], "success", "{records:?}");
+    assert_eq!(finished.last().unwrap()["tokens"], json!({ "input": 0, "output": 32_000 }), "{records:?}");
+    assert_eq!(requests_to(&fleet.bench).len(), 3, "the answer before the wait was not paid for again");
+    fleet.here(&["show", "r"]).ends(0).says("success");
 }
