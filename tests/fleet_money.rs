@@ -98,7 +98,7 @@ fn a_stage_that_waits_for_a_quota_is_made_again_and_its_answers_count_once() {
     let write = Turn::tool("write_file", json!({ "path": "src/a.txt", "content": "a\n" }));
     let turns = [
         write.usage(0, 16_000),
-        Turn::error("quota-exceeded").resuming_in(4),
+        Turn::error("quota-exceeded").resuming_in(12),
         Turn::text("OUTCOME: SUCCESS").usage(0, 16_000),
     ];
     let Some(mut asking) = Asking::start(&asks, &turns) else { return };
@@ -116,8 +116,9 @@ fn a_stage_that_waits_for_a_quota_is_made_again_and_its_answers_count_once() {
     let held = of_kind(&records, "stage.held");
     assert_eq!((held.len(), &held[0]["provider"]), (1, &"openai".into()), "{records:?}");
     let finished = of_kind(&records, "stage.finished");
-    assert_eq!(finished.last().unwrap()["outcome"]["status"], "success", "{records:?}");
-    assert_eq!(finished.last().unwrap()["tokens"], json!({ "input": 0, "output": 32_000 }), "{records:?}");
+    let last = finished.last().unwrap();
+    assert_eq!((&last["outcome"]["status"], &last["machine"]), (&"success".into(), &"second".into()), "{records:?}");
+    assert_eq!(last["tokens"], json!({ "input": 0, "output": 32_000 }), "{records:?}");
     assert_eq!(requests_to(&fleet.bench).len(), 3, "the answer before the wait was not paid for again");
     fleet.here(&["show", "r"]).ends(0).says("success");
 }

@@ -101,19 +101,22 @@ fn a_branch_waits_for_a_busy_machine_as_long_as_the_project_says() {
 
 #[test]
 fn a_stage_is_made_where_commands_find_its_program() {
-    let picky = TWO.replace("b [type=tool", "b [runs_on=\"program=only-there, program=sh\", type=tool");
+    let picky = TWO.replace("b [type=tool", "b [runs_on=\"program=only-later, program=sh\", type=tool");
+    let picky = picky.replace("echo by-b", "only-later");
     let Some(mut fleet) = Fleet::start(&picky) else { return };
     let tools = fleet.bench.outside().join("tools");
     std::fs::create_dir(&tools).unwrap();
-    std::fs::write(tools.join("only-there"), "").unwrap();
-    fleet.work("plain", &["--seats", "1"]);
-    fleet.with(&["run", "pipeline.dot", "--run-id", "r", "--detach"]).ends(0);
-    fleet.wait_until("the machine lacks the program", || fleet.said().contains("`b` needs program `only-there`"));
-    assert!(!fleet.said().contains("program `sh`"), "{}", fleet.said());
+    fleet.bench.write("glovebox.toml", &format!("[exec]\npath = [{tools:?}]\n"));
     let allowed = format!("folder {} to fleet", tools.display());
-    fleet.work("equipped", &["--seats", "1", "--no-drive", "--allow", &allowed]);
+    fleet.work("one", &["--seats", "1", "--allow", &allowed]);
+    fleet.with(&["run", "pipeline.dot", "--run-id", "r", "--detach"]).ends(0);
+    fleet.wait_until("the machine lacks the program", || fleet.said().contains("`b` needs program `only-later`"));
+    assert!(!fleet.said().contains("program `sh`"), "{}", fleet.said());
+    let program = tools.join("only-later");
+    std::fs::write(&program, "#!/bin/sh\necho by-the-program\n").unwrap();
+    std::fs::set_permissions(&program, std::fs::Permissions::from_mode(0o755)).unwrap();
     fleet.pulled("r");
-    assert_eq!(machines(&fleet.records("r")), ["plain", "equipped"]);
+    fleet.here(&["diff", "r"]).ends(0).says("by-the-program");
 }
 
 /// Returns a program that is as another version of Glovebox: its component for commands has another byte, and so another digest.
@@ -146,7 +149,8 @@ fn a_machine_of_another_version_leaves_stages_to_others_and_says_what_differs() 
     fleet.work("driver", &["--no-execute"]);
     fleet.work_with(&other, "other", "build,verify", &["--seats", "1"]);
     fleet.with(&["run", "pipeline.dot", "--run-id", "r", "--detach"]).ends(0);
-    fleet.wait_until("the machine gives the attempt back", || fleet.said().contains("has other components for `tool`"));
+    fleet
+        .wait_until("the machine gives the attempt back", || fleet.said().contains("the components for `tool` differ"));
     fleet.work("same", &["--seats", "1", "--no-drive"]);
     fleet.pulled("r");
     let records = fleet.records("r");
@@ -156,7 +160,7 @@ fn a_machine_of_another_version_leaves_stages_to_others_and_says_what_differs() 
 }
 
 #[test]
-fn runs_of_a_project_share_the_contents_of_files_on_a_machine() {
+fn runs_on_a_machine_share_a_folder_of_contents_that_goes_with_the_machine() {
     let Some(mut fleet) = Fleet::start(TWO) else { return };
     fleet.work("one", &["--seats", "1"]);
     for run in ["r", "again"] {

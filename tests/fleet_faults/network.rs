@@ -3,6 +3,7 @@
 //! A cut link loses packets without a word, as a broken cable or a host without power does: nobody is told that a connection ended.
 
 use crate::workbench::nats::Host;
+use std::path::Path;
 use std::process::{Command, Stdio};
 
 /// A network with a bridge in the namespace of the test. It needs root and the program `ip`.
@@ -18,15 +19,15 @@ impl Network {
     /// Creates a network with this many hosts. `None` if this process may not create network namespaces.
     pub(super) fn create(hosts: usize) -> Option<Self> {
         let pid = std::process::id();
-        let (high, low) = (pid / 256 % 256, pid % 256);
-        // The name of a link has at most 15 characters.
-        let network = Self { name: format!("gb{:04x}", pid % 65_536), subnet: format!("10.{high}.{low}"), hosts };
+        // The name of a link has at most 15 characters. The addresses are those for tests of networks (RFC 2544).
+        let (name, subnet) = (format!("gb{:04x}", pid % 65_536), format!("198.{}.{}", 18 + pid / 256 % 2, pid % 256));
+        // What another process made is not removed.
+        if !ip(&format!("link add {name} type bridge")) {
+            return None;
+        }
+        let network = Self { name, subnet, hosts };
         let Self { name, subnet, .. } = &network;
-        let bridge = [
-            format!("link add {name} type bridge"),
-            format!("addr add {subnet}.254/24 dev {name}"),
-            format!("link set {name} up"),
-        ];
+        let bridge = [format!("addr add {subnet}.254/24 dev {name}"), format!("link set {name} up")];
         let each = (0..hosts).flat_map(|host| {
             let (link, inner, address) = (network.link(host), format!("{name}i{host}"), network.address(host));
             let netns = network.namespace(host);
@@ -40,7 +41,9 @@ impl Network {
             ]
         });
         // What was created is removed with the value.
-        bridge.into_iter().chain(each).all(|words| ip(&words)).then_some(network)
+        let is_made = bridge.into_iter().chain(each).all(|words| ip(&words));
+        let can_enter = || network.host(0).command(Path::new("true")).status().is_ok_and(|status| status.success());
+        (is_made && can_enter()).then_some(network)
     }
 
     fn namespace(&self, host: usize) -> String {

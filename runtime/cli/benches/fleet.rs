@@ -1,7 +1,8 @@
-//! Measures runs of a fleet whose machines are all this one: what a stage costs, how work is shared, and what is moved.
+//! Measures runs of a fleet whose machines are all this one: what a stage costs, how work is shared, what is moved, and how long
+//! it takes until another machine has the attempt of one that was killed.
 //!
 //! `cargo bench --workspace --bench fleet` prints a table; it needs `cargo xtask nats` and `cargo xtask moto`. Times are those between records
-//! of the journal, so neither the start nor the end of the client is part of them. The baseline of a stage is the same run
+//! of the journal, or from a kill to a record, so neither the start nor the end of the client is part of them. The baseline of a stage is the same run
 //! without a fleet. Bytes are those that machines get from the store of blobs. No result passes or fails.
 
 #![allow(clippy::unwrap_used, clippy::expect_used)] // A benchmark may panic.
@@ -40,6 +41,7 @@ const SLEEP: f64 = 0.25;
 /// Size of each file of a tree, in bytes.
 const FILE_BYTES: usize = 1024;
 const MEBIBYTE: f64 = 1_048_576.0;
+const LEASE: Duration = Duration::from_secs(10);
 
 fn main() {
     if nats_program().is_none() {
@@ -49,6 +51,7 @@ fn main() {
     head();
     stage_cost();
     shared_work();
+    losses();
     trees();
 }
 
@@ -103,6 +106,62 @@ fn shared_work() {
     }
 }
 
+/// Kills the machine that makes a stage; in further rounds, the driver of the run.
+fn losses() {
+    let mut fleet = Fleet::start(1, None);
+    let project = fleet.project("lost");
+    let stage = "n [shape=parallelogram, tool_command=\"sleep 12\", allowed_write_paths=\"\"]";
+    let text = format!(
+        "digraph g {{\n  start [shape=Mdiamond]\n  done [shape=Msquare]\n  {stage}\n  start -> n -> done\n}}\n"
+    );
+    fs::write(project.join("p.dot"), text).unwrap();
+    let mut drivers = Vec::from([fleet.start_machine("driver-0", &["--no-execute"])]);
+    for what in ["a machine", "a driver"] {
+        let mut times = Vec::new();
+        for round in 0..ROUNDS {
+            let id = format!("{}-{round}", what.replace(' ', "-"));
+            let maker = fleet.start_machine(&format!("maker-{id}"), &["--no-drive", "--seats", "1"]);
+            let words = ["run", "p.dot", "--quiet", "--detach", "--run-id", &id];
+            output(fleet.command("client", &words).current_dir(&project));
+            while !has_sleep(maker.0.id()) {
+                std::thread::sleep(Duration::from_millis(20));
+            }
+            let killed = Timestamp::now();
+            let spare = match what {
+                "a machine" => {
+                    drop(maker);
+                    fleet.start_machine(&format!("spare-{id}"), &["--no-drive", "--seats", "1"])
+                }
+                _ => {
+                    drivers.clear();
+                    drivers.push(fleet.start_machine(&format!("driver-{id}"), &["--no-execute"]));
+                    maker
+                }
+            };
+            let kind = if what == "a machine" { "stage.started" } else { "run.taken_over" };
+            let records = fleet.pulled(&project, &id);
+            let next = records.iter().rev().find(|record| record["event"]["kind"] == kind).unwrap();
+            let next: Timestamp = next["at"].as_str().unwrap().parse().unwrap();
+            times.push(Duration::try_from(next.duration_since(killed)).unwrap());
+            drop(spare);
+        }
+        print(&format!("{what} is killed: until another one goes on"), median(times), LEASE, "the lease");
+    }
+}
+
+/// Returns true if a process has a descendant that sleeps.
+fn has_sleep(pid: u32) -> bool {
+    let children = fs::read_to_string(format!("/proc/{pid}/task/{pid}/children")).unwrap_or_default();
+    let threads = fs::read_dir(format!("/proc/{pid}/task")).into_iter().flatten().flatten();
+    let of_threads = threads.filter_map(|thread| fs::read_to_string(thread.path().join("children")).ok());
+    let all: Vec<String> = of_threads.chain([children]).collect();
+    let mut pids = all.iter().flat_map(|line| line.split_whitespace()).filter_map(|pid| pid.parse::<u32>().ok());
+    pids.any(|pid| {
+        let line = fs::read_to_string(format!("/proc/{pid}/cmdline")).unwrap_or_default();
+        line.starts_with("sleep") || has_sleep(pid)
+    })
+}
+
 /// Measures what a machine gets of a tree, for a run with two commands that read one file.
 fn trees() {
     let Some(moto) = Moto::start("127.0.0.1".to_owned()) else {
@@ -135,7 +194,7 @@ fn trees() {
             let second = work_time(&records).saturating_sub(to_first);
             let name = format!("{files} files, {what} machine");
             print(&format!("{name}: first stage"), to_first, second, "the second stage");
-            count(&format!("{name}: moved for {FILE_BYTES} bytes"), moved as f64 / MEBIBYTE, "MiB");
+            count(&format!("{name}: got, while stages read {FILE_BYTES} bytes"), moved as f64 / MEBIBYTE, "MiB");
         }
         drop(machine);
     }
@@ -184,7 +243,8 @@ impl Fleet {
         fs::create_dir(folder.path().join("store")).unwrap();
         let mut fleet = Self { program, servers: NatsServers::start(servers, ""), operator: String::new(), folder };
         let own = format!("file://{}", fleet.path("store").display());
-        let init = ["fleet", "init", "--single-node", "--store", store.unwrap_or(&own)];
+        let lease = format!("{}s", LEASE.as_secs());
+        let init = ["fleet", "init", "--single-node", "--lease", &lease, "--store", store.unwrap_or(&own)];
         output(&mut fleet.command("client", &init));
         let pem = fs::read(fleet.path("state-client/fleet/operator.key")).unwrap();
         fleet.operator = SigningKey::from_pem(&pem).unwrap().public().to_string();
@@ -238,6 +298,14 @@ impl Fleet {
     fn run(&self, project: &Path, id: &str) -> Vec<Value> {
         let words = ["run", "p.dot", "--simulate", "--quiet", "--run-id", id];
         output(self.command("client", &words).current_dir(project));
+        records(project, id)
+    }
+
+    /// Returns the records of a run when it has ended.
+    fn pulled(&self, project: &Path, id: &str) -> Vec<Value> {
+        while !self.command("client", &["pull", id]).current_dir(project).output().unwrap().status.success() {
+            std::thread::sleep(Duration::from_millis(500));
+        }
         records(project, id)
     }
 

@@ -108,7 +108,7 @@ impl Caller {
 /// A machine that waits for an answer, and the stages that it can make. `None` for all.
 pub(crate) type Claimant = (Caller, Option<Arc<BTreeSet<NodeId>>>);
 
-/// The subject of one answer.
+/// An answer that a machine waits for. It is sent at the latest when the value is dropped.
 pub(crate) struct PendingAnswer {
     signer: Arc<AnswerSigner>,
     asked: Instant,

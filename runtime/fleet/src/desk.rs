@@ -98,7 +98,7 @@ pub(crate) struct Running {
     pub(crate) pulse: Pulse,
     pub(crate) heard: Instant,
     /// The machine that waits for the next attempt, because the result is in the stream.
-    pub(crate) waiting: Option<Caller>,
+    pub(crate) next_caller: Option<Caller>,
     /// True if the result may be in the stream, and the driver has not looked since.
     pub(crate) may_have_result: bool,
     /// True if the machine gave the attempt back.
@@ -201,7 +201,7 @@ impl Desk {
             return Look { seat: None, may_have_result: false, is_silent: true };
         };
         let is_silent = running.is_given_back || running.heard.elapsed() > self.lease.duration();
-        let seat = running.waiting.take().map(|caller| {
+        let seat = running.next_caller.take().map(|caller| {
             let (machine, newest) = (caller.machine.clone(), Arc::new(Mutex::new(Some(caller))));
             seated.insert(id.clone(), Arc::clone(&newest));
             let waiting = Waiting { desk: Arc::clone(self), after: Some(id.clone()), newest };
@@ -234,9 +234,8 @@ impl Desk {
         let mut tasks = self.lock();
         match ask {
             Ask::Claim { task, facts, .. } => {
-                let programs = self.eligibility.unknown(&task.stage(), &facts);
-                if !programs.is_empty() {
-                    return pending.send(&Answer::LookFor { programs });
+                if let Some((programs, folders)) = self.eligibility.unknown(&task.stage(), &facts, &signed.admission) {
+                    return pending.send(&Answer::LookFor { programs, folders });
                 }
                 let (lacks, can_make) = self.eligible(&task, &facts, &signed.admission);
                 let key = if lacks.is_empty() { self.key_for(signed) } else { None };
@@ -290,7 +289,7 @@ impl Desk {
             Some(running) => {
                 running.may_have_result = true;
                 // A machine that does not go on is told so by the caller that is dropped.
-                running.waiting = goes_on.then_some(caller);
+                running.next_caller = goes_on.then_some(caller);
                 running.heard = Instant::now();
                 drop(tasks);
                 self.changed.notify_waiters();
@@ -365,7 +364,7 @@ impl Desk {
             steering: assignment.steering.clone(),
             pulse: assignment.pulse.clone(),
             heard: Instant::now(),
-            waiting: None,
+            next_caller: None,
             may_have_result: is_adopted,
             is_given_back: false,
             held,

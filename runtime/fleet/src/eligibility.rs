@@ -4,7 +4,7 @@
 
 use crate::statement::{Admission, Role};
 use glovebox_journal::event::NodeId;
-use glovebox_plan::plan::{Plan, PlannedPlacement};
+use glovebox_plan::plan::{Plan, PlannedPlacement, ProgramFolders};
 use glovebox_record::Tier;
 use glovebox_record::placement::{MachineFacts, ProgramName};
 use std::collections::BTreeSet;
@@ -49,9 +49,22 @@ impl Eligibility {
         lacks.filter(|_| self.is_encrypted)
     }
 
-    /// Returns the programs that a stage needs and that were not looked for on a machine.
-    pub(crate) fn unknown(&self, stage: &NodeId, facts: &MachineFacts) -> BTreeSet<ProgramName> {
-        self.placement.need(stage).map(|need| facts.unknown(need)).unwrap_or_default()
+    /// Returns the programs that must be looked for on a machine before it may make a stage, and where: those of all stages, so
+    /// that it can make them too. `None` if the stage needs no program that was not looked for, or the machine lacks something else.
+    pub(crate) fn unknown(
+        &self,
+        stage: &NodeId,
+        facts: &MachineFacts,
+        admission: &Admission,
+    ) -> Option<(BTreeSet<ProgramName>, ProgramFolders)> {
+        let need = self.placement.need(stage).filter(|need| !facts.unknown(need).is_empty())?;
+        let mut assumed = facts.clone();
+        assumed.programs.extend(facts.unknown(need).into_iter().map(|program| (program, true)));
+        if !self.lacking(stage, &assumed, admission).is_empty() {
+            return None;
+        }
+        let programs = self.placement.needs.values().flat_map(|need| facts.unknown(need)).collect();
+        Some((programs, self.placement.program_folders.clone()))
     }
 
     /// Returns the role that a machine needs for a stage.
@@ -124,6 +137,34 @@ mod tests {
         let facts = MachineFacts { tier: Some(Tier::Bwrap), ..MachineFacts::default() };
         let stages = encrypted.can_make(&facts, &admission(&[Role::Build, Role::Verify], &[], None)).unwrap();
         assert!(stages.is_empty(), "{stages:?}");
+    }
+
+    #[test]
+    fn programs_are_looked_for_on_a_machine_that_has_everything_else() {
+        let needs = [("build", "gpu, program=cargo"), ("judge", "program=go")];
+        let needs = needs.map(|(stage, need)| (stage.into(), Need::parse(need).unwrap().into())).into();
+        let program_folders = ProgramFolders { path: vec!["/opt/bin".to_owned()], ..ProgramFolders::default() };
+        let eligibility = Eligibility {
+            placement: PlannedPlacement {
+                needs,
+                program_folders: program_folders.clone(),
+                ..PlannedPlacement::default()
+            },
+            stages: ["build".into(), "judge".into()].into(),
+            judges: BTreeSet::new(),
+            is_encrypted: false,
+        };
+        let admission = admission(&[Role::Build], &["gpu"], None);
+        let mut facts = MachineFacts::default();
+        let names = |names: &[&str]| names.iter().map(|name| name.parse().unwrap()).collect::<BTreeSet<ProgramName>>();
+        assert_eq!(eligibility.unknown(&"build".into(), &facts, &admission), None, "the machine has no label");
+        let asked = eligibility.unknown(&"judge".into(), &facts, &admission);
+        assert_eq!(asked, Some((names(&["cargo", "go"]), program_folders)));
+        facts.labels.insert("gpu".parse().unwrap());
+        facts.programs = [("cargo".parse().unwrap(), true), ("go".parse().unwrap(), false)].into();
+        assert_eq!(eligibility.unknown(&"build".into(), &facts, &admission), None);
+        assert_eq!(eligibility.lacking(&"build".into(), &facts, &admission), [""; 0]);
+        assert_eq!(eligibility.lacking(&"judge".into(), &facts, &admission), ["program `go`"]);
     }
 
     fn admission(may: &[Role], labels: &[&str], tier: Option<Tier>) -> Admission {

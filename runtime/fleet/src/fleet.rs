@@ -20,8 +20,8 @@ use glovebox_signing::key::{KeyId, PublicKey, SigningKey};
 use std::sync::Arc;
 use std::time::Duration;
 
-/// Time between two questions whether the server is there, while it sends nothing. After three without an answer, another server
-/// is tried: one without power or behind a cut link never says that the connection has ended.
+/// Interval of pings while the server sends nothing. At the third interval without an answer, the connection is given up and another
+/// server is tried: one without power or behind a cut link never says that the connection has ended.
 const PING_EVERY: Duration = Duration::from_secs(2);
 
 /// The address of a fleet, and how long to wait for its servers.

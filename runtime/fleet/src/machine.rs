@@ -22,6 +22,7 @@ use glovebox_host::budget::Till;
 use glovebox_jail::jail;
 use glovebox_journal::event::{AttemptId, Digest, MachineId, NodeId, RunId, Task};
 use glovebox_journal::ports::{BlobStore as _, PortError};
+use glovebox_plan::plan::ProgramFolders;
 use glovebox_record::placement::{MachineFacts, ProgramName};
 use glovebox_record::spend::Spend;
 use glovebox_record::{Failure, FailureClass, FailureCode};
@@ -71,8 +72,8 @@ pub trait Prepare {
     /// Returns a run that is prepared, or prepares it: its files, and its plan, which must have this digest.
     fn run(&self, run: &RunId, plan: &Digest) -> impl Future<Output = Result<Arc<RunHere>, NotPrepared>>;
 
-    /// Looks for programs where commands of a run could find them, and returns which are there.
-    fn programs(&self, programs: &BTreeSet<ProgramName>) -> BTreeMap<ProgramName, bool>;
+    /// Looks for programs where commands of a run find them, and returns which are there.
+    fn programs(&self, programs: &BTreeSet<ProgramName>, folders: ProgramFolders) -> BTreeMap<ProgramName, bool>;
 
     /// Removes everything of a run from this machine that nothing else needs.
     fn remove(&self, run: &RunId) -> impl Future<Output = ()>;
@@ -199,8 +200,8 @@ impl Machine {
             let ask = Ask::Claim { task: task.clone(), ready_seq, facts: facts.clone() };
             match ask_driver(&self.fleet, &self.id, run, ask).await {
                 // Next time they may be installed, so nothing of it is remembered.
-                Ok(DriverAnswer { answer: Answer::LookFor { programs }, .. }) => {
-                    facts.programs.extend(prepare.programs(&programs));
+                Ok(DriverAnswer { answer: Answer::LookFor { programs, folders }, .. }) => {
+                    facts.programs.extend(prepare.programs(&programs, folders));
                 }
                 Ok(told) => return Some(told),
                 Err(NoAnswer::NoDriver) => return None,

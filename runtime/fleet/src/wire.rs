@@ -8,6 +8,7 @@ use bytes::Bytes;
 use glovebox_engine::run::ClaimedTask;
 use glovebox_jail::pulse::PulseCounts;
 use glovebox_journal::event::{AttemptId, MachineId, NodeId, StageFinished, StatusIngested, Task};
+use glovebox_plan::plan::ProgramFolders;
 use glovebox_record::placement::{MachineFacts, ProgramName};
 use glovebox_record::spend::Spend;
 use glovebox_record::steering::SteeringMessage;
@@ -101,8 +102,9 @@ pub(crate) enum Answer {
     Overtaken,
     /// The driver does not give attempts to the machine.
     Refused { reason: String },
-    /// The stage needs these programs. The machine looks for them, and asks again with what it found.
-    LookFor { programs: BTreeSet<ProgramName> },
+    /// Stages of the run need these programs. The machine looks for them where its commands would find them, and asks again with
+    /// what it found.
+    LookFor { programs: BTreeSet<ProgramName>, folders: ProgramFolders },
 }
 
 /// An attempt for a machine.

@@ -68,6 +68,30 @@ async fn an_answer_that_a_cluster_loses_is_resolved_by_the_same_frame() {
     }
 }
 
+/// A server without power never says that its connections have ended. A request waits for 30 seconds in all.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_server_that_falls_silent_is_left_for_another_one() {
+    if !can_run("a silent NATS server") {
+        return;
+    }
+    let bench = Bench::start(1).await;
+    let server = &bench.servers.addresses()[0];
+    let proxies = [Proxy::start(server).await, Proxy::start(server).await];
+    let fleet = joined(&address(proxies.iter().map(|proxy| proxy.address.clone()).collect()), machine()).await;
+    let log = fleet.log(bench.blobs.clone());
+    append(&log, &[], &[note("0")]).await.unwrap();
+    // The client has chosen one of both. Each is silent once, so it must leave the one that it has.
+    for (number, silent) in proxies.iter().enumerate() {
+        silent.fall_silent();
+        if number == 0 {
+            append(&log, &[], &[note("1")]).await.unwrap();
+            silent.speak();
+        }
+    }
+    append(&log, &[], &[note("2")]).await.unwrap();
+    assert_eq!(texts(&bench.records().await), numbers(3));
+}
+
 /// The answer is lost, and before the writer can ask, another driver appends to the run.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_lost_answer_and_another_driver_are_told_apart() {

@@ -34,7 +34,7 @@ pub use holdout_readers::{HoldoutPlan, HoldoutReader};
 pub use models::{ChosenModel, PlanAsks, PlanModel, PlannedModel};
 pub use origin::{Grant, GrantField, Origin, OriginPart};
 pub use parallel::{PlanChild, PlanParallel, PlanSupervision};
-pub use placement::{PlanLacking, PlannedPlacement, UnmetNeed, UnmetNeeds};
+pub use placement::{PlanLacking, PlannedPlacement, ProgramFolders, UnmetNeed, UnmetNeeds};
 pub use policy::{BoundPolicy, PlanPolicy, PolicyBinding};
 pub use print::{CapabilityLists, PlanComponent, PlanExec, PlanFile, PlanNode, PlanOrigin, PlanUnlocked, PlanWant};
 pub use recovery::{NodeRecovery, PlanRecovery, PlannedRecovery};

@@ -22,6 +22,7 @@ use glovebox_record::{Label, Tier};
 use rustix::fs::{FlockOperation, flock};
 use std::collections::BTreeSet;
 use std::fs::{DirBuilder, File};
+use std::io::ErrorKind;
 use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
@@ -124,11 +125,7 @@ async fn until_drained(mut tasks: JoinSet<()>, prepared: &Prepared, is_draining:
         let exit = tokio::select! {
             never = &mut tidy => match never {},
             ended = tasks.join_next() => match ended {
-                None if prepared.has_other_plan() => {
-                    return Err(Stop::new(Exit::Mismatch, "stages were left to other machines, because their plan is another one here")
-                        .with_help("have all machines and clients of the fleet use the same version of Glovebox"));
-                }
-                None => return Ok(Exit::Ok),
+                None => return after_drain(prepared),
                 Some(Ok(())) => continue,
                 Some(Err(error)) => return Err(Stop::new(Exit::Internal, error.to_string())),
             },
@@ -140,6 +137,15 @@ async fn until_drained(mut tasks: JoinSet<()>, prepared: &Prepared, is_draining:
         }
         terminal::say("draining: no new stage begins here; a second signal ends the stages too\n");
     }
+}
+
+/// Returns how the work of a drained machine ends.
+fn after_drain(prepared: &Prepared) -> CommandResult {
+    let Some(run) = prepared.other_plan() else { return Ok(Exit::Ok) };
+    let run = visible::line(run.as_str());
+    let message = format!("run `{run}` was left to other machines: this machine binds another plan for it");
+    let help = "have all machines of the fleet, and those who begin runs, use the same version of Glovebox";
+    Err(Stop::new(Exit::Mismatch, message).with_help(help))
 }
 
 /// Drives runs until the machine drains. Then its runs are given to other machines.
@@ -255,13 +261,21 @@ impl Drop for Files {
     }
 }
 
-/// Removes the files of an earlier process.
+/// Removes the files of runs, and those of an earlier process.
 fn clear(folder: &Path) -> std::io::Result<()> {
+    let mut cleared = Ok(());
     for entry in std::fs::read_dir(folder)? {
         let entry = entry?;
-        if entry.file_type()?.is_dir() {
-            glovebox_workspace::tree::remove_all(&entry.path())?;
+        if !entry.file_type()?.is_dir() {
+            continue;
+        }
+        while let Err(error) = glovebox_workspace::tree::remove_all(&entry.path()) {
+            // Contents of files that no run needs are being removed by a thread of their own.
+            if error.kind() != ErrorKind::NotFound {
+                cleared = Err(error);
+                break;
+            }
         }
     }
-    Ok(())
+    cleared
 }

@@ -57,7 +57,7 @@ pub fn expired(runs_dir: &Path, retention: &Retention) -> Result<Vec<RunFolder>,
     Ok(runs.into_iter().filter(|run| ids.contains(&run.id)).collect())
 }
 
-/// Returns the ids of the runs that the setting removes.
+/// Returns the ids of the runs that the setting removes now.
 fn expired_of(rows: &[ListedRun], runs_dir: &Path, retention: &Retention, keep: usize) -> BTreeSet<String> {
     let is_applied = |row: &ListedRun| {
         let file = fs::symlink_metadata(runs_dir.join(&row.id).join(APPLIED_FILE));
@@ -169,7 +169,7 @@ fn drop_caches(runs: Vec<RunFolder>, rows: &[ListedRun], project: &Path) -> Vec<
     runs.filter(remove::drop_caches).map(|run| run.id).collect()
 }
 
-/// Returns the ids of the runs that the setting removes. `rows` begins with the newest run.
+/// Returns the ids of the runs that are removed at this time. `rows` begins with the newest run.
 fn select<'r>(
     rows: &'r [ListedRun],
     project: &str,

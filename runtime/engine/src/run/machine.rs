@@ -79,7 +79,7 @@ pub enum MachineError {
         reason: String,
     },
     /// The plan that this machine binds is not the plan of the run.
-    #[error("the plan of this machine has other {differs}: its digest is {found}, expected {expected}")]
+    #[error("this machine binds another plan: {differs} (digest {found}, expected {expected})")]
     OtherPlan {
         /// What differs.
         differs: String,
@@ -137,8 +137,8 @@ pub struct UnboundRun<L, B> {
 
 impl<L: RunLog + 'static, B: BlobStore + 'static> UnboundRun<L, B> {
     /// Reads the first record of a run, and copies its initial files to the workspace in `dir`. Files of an earlier process
-    /// in the directory are replaced. The contents that this machine lacks are fetched to `shared`, or to a folder of the run
-    /// alone.
+    /// in the directory are replaced. The contents that this machine lacks are fetched to the folder that `shared` returns for the
+    /// size of all files, in bytes, or to one of the run alone.
     ///
     /// # Errors
     ///
@@ -149,7 +149,7 @@ impl<L: RunLog + 'static, B: BlobStore + 'static> UnboundRun<L, B> {
         journal: Arc<L>,
         blobs: Arc<B>,
         run: &RunId,
-        shared: Option<Arc<Contents>>,
+        shared: impl FnOnce(u64) -> Option<Arc<Contents>> + Send + 'static,
     ) -> Result<Self, MachineError> {
         let first = journal.read(run, 1, 1).await.map_err(RunError::from)?;
         let started = first.first().and_then(|first| first.event.run_started()).ok_or(RunError::NotStarted)?.clone();
@@ -172,12 +172,14 @@ impl<L: RunLog + 'static, B: BlobStore + 'static> UnboundRun<L, B> {
                 tree::remove_all(&folder(left)).map_err(disk)?;
             }
             sweep(&dir);
+            let bytes = base.files.values().fold(0_u64, |sum, fact| sum.saturating_add(fact.bytes));
             // Nothing of a run with hold-outs outlives its directory.
-            let contents = match shared.filter(|_| started.workspace.holdouts.is_none()) {
+            let shared = if started.workspace.holdouts.is_none() { shared(bytes) } else { None };
+            let contents = match shared {
                 Some(shared) => shared,
                 None => {
                     dir.dir.create_dir_all(CONTENTS_DIR).map_err(disk)?;
-                    Arc::new(Contents::owning(folder(CONTENTS_DIR)))
+                    Arc::new(Contents::new(folder(CONTENTS_DIR)))
                 }
             };
             contents.fetch(&base, &packs, &*blobs)?;
@@ -475,8 +477,8 @@ impl<L: RunLog, B: BlobStore + 'static> MachineRun<L, B> {
     }
 }
 
-/// Returns what differs between the plan of a run and that of this machine. The settings are those of the run, so it is a
-/// component that Glovebox contains, or what another version makes of the same settings.
+/// Returns what differs between the plan of a run and that of this machine, as far as the first record says. The settings are
+/// those of the run, so it is usually the version of Glovebox.
 fn difference(started: &RunStarted, plan: &Plan) -> String {
     let StartedPlan { components, narrowed_scopes, .. } = &started.plan;
     let here = plan.components();
@@ -486,11 +488,11 @@ fn difference(started: &RunStarted, plan: &Plan) -> String {
         .map(|handler| format!("`{handler}`"))
         .collect();
     if !others.is_empty() {
-        return format!("components for {}", others.join(", "));
+        return format!("the components for {} differ", others.join(", "));
     }
     match plan.narrowed_scopes() == *narrowed_scopes {
-        false => "write scopes".to_owned(),
-        true => "grants or limits, which another version of Glovebox makes of the same settings".to_owned(),
+        false => "the write scopes differ".to_owned(),
+        true => "something else than components and write scopes differs".to_owned(),
     }
 }
 

@@ -21,6 +21,7 @@ use std::fs::File;
 use std::io::{self, ErrorKind, Read, Write};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::thread;
 
 /// The version of the list of packs.
 const VERSION: u32 = 1;
@@ -141,18 +142,22 @@ fn expect(found: Digest, expected: Digest, path: &str) -> Result<(), RunError> {
 /// that was made here before fetches only what has changed.
 pub struct Contents {
     folder: PathBuf,
-    /// Size of what was fetched, in bytes.
+    /// Number of bytes that were fetched.
     bytes: AtomicU64,
     /// Whether the folder is removed with the value.
     is_owned: bool,
 }
 
 impl Drop for Contents {
+    /// Many files take seconds to remove, so a thread of its own does it.
     fn drop(&mut self) {
-        if self.is_owned
-            && let Err(error) = tree::remove_all(&self.folder)
-        {
-            tracing::warn!(folder = %self.folder.display(), %error, "contents of files were not removed");
+        if self.is_owned {
+            let folder = std::mem::take(&mut self.folder);
+            thread::spawn(move || {
+                if let Err(error) = tree::remove_all(&folder) {
+                    tracing::warn!(folder = %folder.display(), %error, "contents of files were not removed");
+                }
+            });
         }
     }
 }
@@ -163,12 +168,17 @@ impl Contents {
         Self { folder, bytes: AtomicU64::new(0), is_owned: false }
     }
 
-    /// Uses an existing folder, which is removed with the value. No other user can read it.
+    /// Uses an existing folder, which is removed after the value is dropped. No later value may use the same folder.
     pub fn owning(folder: PathBuf) -> Self {
         Self { folder, bytes: AtomicU64::new(0), is_owned: true }
     }
 
-    /// Returns the size of what was fetched, in bytes.
+    /// Returns the folder.
+    pub fn folder(&self) -> &Path {
+        &self.folder
+    }
+
+    /// Returns the number of bytes that were fetched.
     pub fn bytes(&self) -> u64 {
         self.bytes.load(Ordering::Relaxed)
     }
@@ -311,7 +321,11 @@ mod tests {
         assert_eq!(contents.bytes(), large as u64 + 13);
         assert!(second.files.values().all(|fact| contents.open(&fact.digest).is_ok()));
         drop(contents);
-        assert!(!at("contents").exists());
+        let begun = std::time::Instant::now();
+        while at("contents").exists() {
+            assert!(begun.elapsed() < std::time::Duration::from_secs(30), "the folder stays");
+            thread::sleep(std::time::Duration::from_millis(5));
+        }
     }
 
     #[test]

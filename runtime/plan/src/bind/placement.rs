@@ -5,7 +5,7 @@
 use super::{BindErrors, BindOptions};
 use crate::config::Config;
 use crate::config::fleet::FleetSetting;
-use crate::plan::PlannedPlacement;
+use crate::plan::{PlannedPlacement, ProgramFolders};
 use glovebox_pipeline::diagnostic::Diagnostic;
 use glovebox_pipeline::ir::{Node, NodeId, Pipeline};
 use glovebox_pipeline::key;
@@ -24,7 +24,8 @@ pub(crate) fn plan(
 ) -> PlannedPlacement {
     let (needs, conflicts) = needs(pipeline, &config.fleet);
     errors.diagnostics.extend(conflicts);
-    let placement = PlannedPlacement { needs, unmet: Vec::new(), wait_warm: config.fleet.wait_warm };
+    let (wait_warm, program_folders) = (config.fleet.wait_warm, ProgramFolders::from(&config.exec));
+    let placement = PlannedPlacement { needs, unmet: Vec::new(), wait_warm, program_folders };
     let unmet = placement.unmet_on(&options.machine);
     if !options.plan_only && !options.is_one_of_many {
         errors.unmet.clone_from(&unmet);

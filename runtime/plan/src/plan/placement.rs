@@ -3,11 +3,12 @@
 //! A need narrows the machines of a stage and grants nothing. The needs are part of the plan's digest. What a machine lacks
 //! depends on the machine, and is not.
 
+use crate::config::{ExecSetting, Toolchain};
 use glovebox_pipeline::ir::NodeId;
 use glovebox_record::placement::{Lack, MachineFacts};
 use glovebox_record::{Arch, Need};
 use schemars::JsonSchema;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::Arc;
@@ -15,6 +16,25 @@ use std::time::Duration;
 
 /// Maximum number of stages that a message names.
 const STAGES_SHOWN_MAX: usize = 5;
+
+/// Where commands of a run find programs, besides the system's folders.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ProgramFolders {
+    /// Toolchains that each machine finds by itself.
+    pub toolchains: Vec<Toolchain>,
+    /// Absolute folders.
+    pub path: Vec<String>,
+    /// The absolute folder of a Python environment.
+    pub venv: Option<String>,
+}
+
+impl From<&ExecSetting> for ProgramFolders {
+    fn from(exec: &ExecSetting) -> Self {
+        let venv = exec.venv.as_ref().map(|venv| venv.path.clone());
+        Self { toolchains: exec.toolchains.clone(), path: exec.path.clone(), venv }
+    }
+}
 
 /// What the stages of a plan ask of their machines. The default is nothing.
 #[derive(Debug, Clone, Default)]
@@ -25,6 +45,8 @@ pub struct PlannedPlacement {
     pub unmet: Vec<UnmetNeed>,
     /// How long the next stage of a branch waits for the machine that made the last one. `None` for the default.
     pub wait_warm: Option<Duration>,
+    /// Where the programs of needs are looked for.
+    pub program_folders: ProgramFolders,
 }
 
 /// A stage that a machine cannot run.
@@ -90,8 +112,7 @@ impl UnmetNeeds<'_> {
         let has_tier = lacks().any(|lack| matches!(lack, Lack::Tier { .. }));
         let tier = has_tier.then(|| "`glovebox doctor` shows how this machine gets a higher tier".to_owned());
         let has_program = lacks().any(|lack| matches!(lack, Lack::Program(_)));
-        let folder =
-            "commands find programs in the system's folders and in those of `path` under `[exec]` in glovebox.toml";
+        let folder = "commands find programs in the system's folders, and in those of `toolchains`, `venv` and `path` under `[exec]` in glovebox.toml";
         let program = has_program.then(|| folder.to_owned());
         labels.into_iter().chain(arch).chain(tier).chain(program).collect::<Vec<_>>().join("\n")
     }

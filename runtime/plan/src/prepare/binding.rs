@@ -16,7 +16,7 @@ use super::toolchain;
 use super::trust::{self, Wanted};
 use crate::bind::{BindClass, BindErrors, BindOptions, bind, placement};
 use crate::config::{Config, HistorySetting};
-use crate::plan::{BoundPolicy, Plan, PolicyBinding, Unpriced};
+use crate::plan::{BoundPolicy, Plan, PolicyBinding, ProgramFolders, Unpriced};
 use glovebox_host::host::Host;
 use glovebox_host::judgement::{PolicySet, RunPolicy};
 use glovebox_host::revocation::RevocationCheck;
@@ -30,7 +30,7 @@ use glovebox_record::{Label, MachineFacts, Tier};
 use glovebox_workspace::holdout;
 use glovebox_workspace::protect::Protected;
 use std::collections::{BTreeMap, BTreeSet};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 
 /// The inputs of a binding, in addition to the pipeline and its project.
@@ -160,9 +160,7 @@ pub fn bind_plan(
 fn programs_here(source: &CheckedPipeline, project: &Project) -> BTreeMap<ProgramName, bool> {
     let Config { fleet, exec, .. } = &project.config;
     let needs = source.pipeline.nodes.iter().filter_map(|node| node.need.as_deref()).chain([&fleet.runs_on]);
-    let venv = exec.venv.iter().map(|venv| Path::new(&venv.path).join("bin"));
-    let further: Vec<PathBuf> = exec.path.iter().map(PathBuf::from).chain(venv).collect();
-    capability::look_for(needs.flat_map(|need| &need.programs), &exec.toolchains, &further)
+    capability::look_for(needs.flat_map(|need| &need.programs), &ProgramFolders::from(exec))
 }
 
 /// Refuses a pipeline with a stage that this machine cannot run. [`bind_plan`] does so too; a command that must not create

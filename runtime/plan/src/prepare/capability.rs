@@ -5,13 +5,12 @@
 use super::folders::cache_dir;
 use super::refusal::{Class, Refusal};
 use super::toolchain;
-use crate::config::Toolchain;
-use crate::plan::HostCapability;
+use crate::plan::{HostCapability, ProgramFolders};
 use glovebox_jail::jail::{ProbeReport, probe, probe_tier};
 use glovebox_record::placement::ProgramName;
 use glovebox_record::{Arch, Label, MachineFacts, Tier};
 use std::collections::{BTreeMap, BTreeSet};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 /// The name of the file with the result, in the cache folder.
 const CAPABILITY_FILE: &str = "sandbox.json";
@@ -38,13 +37,15 @@ pub fn facts(labels: BTreeSet<Label>, tier: Option<Tier>) -> MachineFacts {
     MachineFacts { labels, arch: Arch::parse(std::env::consts::ARCH), tier, programs: BTreeMap::new() }
 }
 
-/// Looks for programs where commands find them: in the system's folders, in those of toolchains, and in `further` ones.
+/// Looks for programs where commands find them: in the system's folders and in `folders`.
 pub fn look_for<'a>(
     programs: impl IntoIterator<Item = &'a ProgramName>,
-    toolchains: &[Toolchain],
-    further: &[PathBuf],
+    folders: &ProgramFolders,
 ) -> BTreeMap<ProgramName, bool> {
-    let is_here = |program: &ProgramName| toolchain::finds(program.as_str(), toolchains, further);
+    let ProgramFolders { toolchains, path, venv } = folders;
+    let venv = venv.iter().map(|venv| Path::new(venv).join("bin"));
+    let further: Vec<PathBuf> = path.iter().map(PathBuf::from).chain(venv).collect();
+    let is_here = |program: &ProgramName| toolchain::finds(program.as_str(), toolchains, &further);
     programs.into_iter().map(|program| (program.clone(), is_here(program))).collect()
 }
 

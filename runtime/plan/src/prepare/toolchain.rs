@@ -20,6 +20,7 @@ use glovebox_jail::jail::ExecPolicy;
 use glovebox_record::{Network, Tier};
 use machine::Machine;
 use std::fs;
+use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 
 /// The folder of toolchain caches that are kept between the stages of one trust domain, below the HOME of commands.
@@ -175,7 +176,10 @@ pub fn shows(toolchain: Toolchain, program: &str) -> bool {
 
 /// Returns true if commands find a program: in the folders of the system, in those of toolchains, or in `further` ones.
 pub fn finds(program: &str, toolchains: &[Toolchain], further: &[PathBuf]) -> bool {
-    let is_in = |folder: &PathBuf| folder.join(program).is_file();
+    let is_in = |folder: &PathBuf| {
+        let found = fs::metadata(folder.join(program));
+        found.is_ok_and(|found| found.is_file() && found.permissions().mode() & 0o111 != 0)
+    };
     let of_toolchain = |toolchain: &Toolchain| find(*toolchain, &Machine::here(), Tier::Full).unwrap_or_default().path;
     ExecPolicy::default().path.iter().chain(further).any(is_in)
         || toolchains.iter().any(|toolchain| of_toolchain(toolchain).iter().any(is_in))

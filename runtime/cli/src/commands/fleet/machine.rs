@@ -16,7 +16,7 @@ use glovebox_fleet::machine::{NotPrepared, Prepare, RunHere};
 use glovebox_host::llm::Provider;
 use glovebox_journal::event::{Digest, MachineId, RunId, RunStarted};
 use glovebox_journal::ports::PortError;
-use glovebox_plan::config::Toolchain;
+use glovebox_plan::plan::ProgramFolders;
 use glovebox_plan::prepare::binding::{Purpose, Request, bind_plan};
 use glovebox_plan::prepare::capability;
 use glovebox_plan::prepare::component_host::ComponentHost;
@@ -31,14 +31,14 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::fs::DirBuilder;
 use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex as StdMutex, MutexGuard, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 use tokio::sync::{Mutex, mpsc};
 
 /// How long the files of a run stay on this machine after the last stage that needed them.
 const KEPT: Duration = Duration::from_secs(600);
-/// Size at which further contents of files get another folder, in bytes. The earlier one is removed when no run needs it.
+/// Maximum number of bytes that are fetched to one folder of contents that runs share. Further ones go to another folder, and the
+/// earlier one is removed when no run needs it.
 const CONTENTS_BYTES_MAX: u64 = 8 << 30;
 /// Maximum number of progress events that wait. A machine of a fleet shows none of them.
 const PROGRESS_MAX: usize = 16;
@@ -59,9 +59,9 @@ impl Allowed {
         Ok(Self(texts.iter().map(pair).collect::<Result<_, _>>()?))
     }
 
-    /// Returns the folders that commands may see.
-    fn folders(&self) -> Vec<PathBuf> {
-        self.0.iter().filter_map(|(source, _)| source.strip_prefix("folder ").map(PathBuf::from)).collect()
+    /// Returns true if commands may see a folder.
+    fn has_folder(&self, folder: &str) -> bool {
+        self.0.iter().any(|(source, _)| source.strip_prefix("folder ") == Some(folder))
     }
 
     /// Returns the first transfer that is not allowed.
@@ -92,8 +92,9 @@ pub struct Prepared {
     settings: MachineSettings,
     host: ComponentHost,
     runs: Mutex<HashMap<RunId, KeptRun>>,
-    contents: Mutex<SharedContents>,
-    has_other_plan: AtomicBool,
+    contents: Arc<StdMutex<SharedContents>>,
+    /// The first run that this machine left to others because it binds another plan for it.
+    other_plan: OnceLock<RunId>,
 }
 
 /// The contents of files that runs share.
@@ -105,13 +106,18 @@ struct SharedContents {
 }
 
 impl SharedContents {
-    /// Returns the folder for a run. `None` if none can be created: the run then has one of its own.
-    fn get(&mut self, dir: &Path) -> Option<Arc<Contents>> {
-        self.last.take_if(|last| last.bytes() >= CONTENTS_BYTES_MAX);
+    /// Returns the folder for a run with files of this size, in bytes. `None` if they are too large or no folder can be created:
+    /// the run then has one of its own.
+    fn get(&mut self, dir: &Path, bytes: u64) -> Option<Arc<Contents>> {
+        if bytes > CONTENTS_BYTES_MAX {
+            return None;
+        }
+        // A person may have removed the folder.
+        self.last.take_if(|last| last.bytes() > CONTENTS_BYTES_MAX - bytes || !last.folder().is_dir());
         if self.last.is_none() {
             self.folders += 1;
             let folder = dir.join(format!("contents-{}", self.folders));
-            let created = DirBuilder::new().mode(0o700).create(&folder);
+            let created = DirBuilder::new().recursive(true).mode(0o700).create(&folder);
             self.last = created.is_ok().then(|| Arc::new(Contents::owning(folder)));
         }
         self.last.clone()
@@ -128,13 +134,13 @@ struct KeptRun {
 impl Prepared {
     /// Prepares runs below an empty folder.
     pub fn new(dir: PathBuf, log: Arc<NatsLog>, id: MachineId, settings: MachineSettings) -> Self {
-        let (runs, contents, has_other_plan) = (Mutex::default(), Mutex::default(), AtomicBool::default());
-        Self { dir, log, id, settings, host: prepare::component_host(), runs, contents, has_other_plan }
+        let (runs, contents, other_plan) = (Mutex::default(), Arc::default(), OnceLock::new());
+        Self { dir, log, id, settings, host: prepare::component_host(), runs, contents, other_plan }
     }
 
-    /// Returns true if this machine could not make stages of a run because its plan of the run is another one.
-    pub fn has_other_plan(&self) -> bool {
-        self.has_other_plan.load(Ordering::Relaxed)
+    /// Returns the first run that this machine left to others because it binds another plan for it.
+    pub fn other_plan(&self) -> Option<&RunId> {
+        self.other_plan.get()
     }
 
     /// Returns a run to drive it. Its plan is the one that the journal names.
@@ -166,7 +172,10 @@ impl Prepared {
         }
         let prepared = self.prepare(run).await;
         // The files of a run that cannot be prepared are removed. Otherwise many such runs would fill the disk.
-        let (here, refusal) = prepared.inspect_err(|_| self.remove_files(run))?;
+        let (here, refusal) = prepared.inspect_err(|_| {
+            self.remove_files(run);
+            self.shared_contents().last.take();
+        })?;
         let here = Arc::new(here);
         let kept = KeptRun { here: Arc::clone(&here), refusal: refusal.clone(), used: Instant::now() };
         runs.insert(run.clone(), kept);
@@ -177,12 +186,15 @@ impl Prepared {
         let dir = self.run_dir(run).map_err(NotPrepared::Impossible)?;
         let blobs = self.log.blobs_of(run).await.map_err(|error| not_prepared(&RunError::from(error).into()))?;
         let (log, blobs) = (Arc::clone(&self.log), Arc::new(blobs));
-        let contents = self.contents.lock().await.get(&self.dir);
-        let unbound = UnboundRun::open(dir, log, blobs, run, contents).await.map_err(|error| not_prepared(&error))?;
+        let (shared, folder) = (Arc::clone(&self.contents), self.dir.clone());
+        let shared = move |bytes| shared.lock().unwrap_or_else(PoisonError::into_inner).get(&folder, bytes);
+        let unbound = UnboundRun::open(dir, log, blobs, run, shared).await.map_err(|error| not_prepared(&error))?;
         let (executor, refusal) = self.bind(&unbound).map_err(|stop| NotPrepared::Impossible(one_line(stop)))?;
         let (progress, _unseen) = mpsc::channel(PROGRESS_MAX);
         let here = unbound.bind(executor, progress).map_err(|error| {
-            self.has_other_plan.fetch_or(matches!(error, MachineError::OtherPlan { .. }), Ordering::Relaxed);
+            if matches!(error, MachineError::OtherPlan { .. }) {
+                self.other_plan.get_or_init(|| run.clone());
+            }
             not_prepared(&error)
         })?;
         Ok((here, refusal.map(|refusal| one_line(refusal.into()))))
@@ -248,9 +260,12 @@ impl Prepared {
             runs.remove(&run);
             self.remove_files(&run);
         }
-        if runs.is_empty() {
-            self.contents.lock().await.last.take();
-        }
+        drop(runs);
+        self.shared_contents().last.take_if(|last| Arc::strong_count(last) == 1);
+    }
+
+    fn shared_contents(&self) -> MutexGuard<'_, SharedContents> {
+        self.contents.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -293,8 +308,12 @@ fn not_prepared(error: &MachineError) -> NotPrepared {
 }
 
 impl Prepare for Prepared {
-    fn programs(&self, programs: &BTreeSet<ProgramName>) -> BTreeMap<ProgramName, bool> {
-        capability::look_for(programs, &Toolchain::ALL, &self.settings.allowed.folders())
+    fn programs(&self, programs: &BTreeSet<ProgramName>, folders: ProgramFolders) -> BTreeMap<ProgramName, bool> {
+        // Commands of the run would not see another folder, so nobody learns what is in it.
+        let allowed = |folder: &String| self.settings.allowed.has_folder(folder);
+        let ProgramFolders { toolchains, path, venv } = folders;
+        let path = path.into_iter().filter(allowed).collect();
+        capability::look_for(programs, &ProgramFolders { toolchains, path, venv: venv.filter(allowed) })
     }
 
     async fn remove(&self, run: &RunId) {
@@ -314,7 +333,6 @@ impl Prepare for Prepared {
         match found == *plan {
             true => Ok(here),
             false => {
-                self.has_other_plan.store(true, Ordering::Relaxed);
                 let reason = format!("the plan of this machine has the digest {found}, expected {plan}");
                 Err(NotPrepared::Impossible(reason))
             }
