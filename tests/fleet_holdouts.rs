@@ -4,7 +4,11 @@
 use crate::fleet_runs::{Fleet, drivers, of_kind};
 use crate::workbench::Answer;
 use crate::workbench::raw_nats::Overheard;
+use std::fs::File;
+use std::io::Write as _;
+use std::os::unix::fs::FileExt as _;
 use std::path::Path;
+use std::process::{Command, Stdio};
 
 /// A line that nobody can guess, in a hold-out and in what the stage that judges prints.
 const SECRET: &str = "forty-two apples in a wicker basket";
@@ -42,6 +46,32 @@ fn files_with(folder: &Path, text: &str) -> Vec<String> {
     found
 }
 
+/// Returns true if the memory of a process contains a text.
+fn is_in_memory(pid: u32, text: &str) -> bool {
+    let mut grep = Command::new("grep");
+    grep.args(["-a", "-F", "-q", "-e", text]).env("LC_ALL", "C").stdin(Stdio::piped());
+    let mut grep = grep.spawn().unwrap();
+    let mut found = grep.stdin.take().unwrap();
+    let memory = File::open(format!("/proc/{pid}/mem")).unwrap();
+    let maps = std::fs::read_to_string(format!("/proc/{pid}/maps")).unwrap();
+    let mut bytes = vec![0; 1 << 20];
+    'regions: for line in maps.lines().filter(|line| line.split(' ').nth(1).is_some_and(|mode| mode.starts_with('r'))) {
+        let (from, to) = line.split(' ').next().unwrap().split_once('-').unwrap();
+        let (mut at, to) = (u64::from_str_radix(from, 16).unwrap(), u64::from_str_radix(to, 16).unwrap());
+        while at < to {
+            let size = bytes.len().min(usize::try_from(to - at).unwrap());
+            // Some pages of the kernel cannot be read, and grep ends when it has found the text.
+            let Ok(read @ 1..) = memory.read_at(&mut bytes[..size], at) else { break };
+            at += read as u64;
+            if found.write_all(&bytes[..read]).is_err() {
+                break 'regions;
+            }
+        }
+    }
+    drop(found);
+    grep.wait().unwrap().success()
+}
+
 #[test]
 fn a_run_with_hold_outs_is_encrypted_for_everybody_who_must_not_read_it() {
     let Some(mut fleet) = start() else { return };
@@ -65,6 +95,12 @@ fn a_run_with_hold_outs_is_encrypted_for_everybody_who_must_not_read_it() {
         assert_eq!(files_with(&store, text), [""; 0], "{text}");
         assert_eq!(heard.with(text), [""; 0], "{text}");
         assert_eq!(files_with(&machines.join("builder"), text), [""; 0], "{text}");
+    }
+    let builder = fleet.pid("builder");
+    assert!(is_in_memory(builder, &fleet.operator()), "the search finds what the machine was started with");
+    // Shorter texts are in the program too.
+    for text in [SECRET, "grep -q 'from the project' answer.txt", "cat src.txt > answer.txt"] {
+        assert!(!is_in_memory(builder, text), "{text}");
     }
     // The machine that judged has forgotten the run.
     fleet.wait_until("the files are removed", || files_with(&machines.join("checker"), SECRET).is_empty());

@@ -122,6 +122,11 @@ impl Fleet {
         self.bench.outside().join(format!("{name}.log"))
     }
 
+    /// Returns the process of a machine.
+    pub(crate) fn pid(&self, name: &str) -> u32 {
+        self.working.iter().find(|(known, _)| known == name).unwrap().1.id()
+    }
+
     /// Drains a machine, and returns its exit code.
     pub(crate) fn drained(&mut self, name: &str) -> Option<i32> {
         let (_, child) = self.working.iter_mut().find(|(known, _)| known == name).unwrap();

@@ -5,6 +5,7 @@
 use crate::serve::client::Served;
 use crate::workbench::{Answer, Workbench};
 use serde_json::{Value, json};
+use std::os::unix::fs::PermissionsExt as _;
 
 /// Returns a pipeline with a tool stage `train` and these additional attributes.
 fn pipeline(graph: &str, stage: &str) -> String {
@@ -74,8 +75,10 @@ fn a_program_is_looked_for_where_commands_find_it() {
     run(&bench, &[])
         .ends(6)
         .says("`train` needs program `nowhere`, program `only-there`")
-        .says("those of `path` under `[exec]` in glovebox.toml");
+        .says("those of `toolchains`, `venv` and `path` under `[exec]` in glovebox.toml");
     bench.write("glovebox.toml", &format!("[exec]\npath = [{tools:?}]\n"));
+    run(&bench, &[]).ends(6).says("program `only-there`");
+    std::fs::set_permissions(tools.join("only-there"), std::fs::Permissions::from_mode(0o755)).unwrap();
     run(&bench, &[]).ends(6).says("`train` needs program `nowhere`").never_says("only-there");
     assert!(!bench.has(".glovebox"));
     assert_eq!(needs_of(&plan(&bench, &[]), "train"), json!(["program=nowhere", "program=only-there", "program=sh"]));
