@@ -5,6 +5,7 @@ use crate::session::Session;
 use crate::workbench::nats::{NatsServers, nats_program};
 use crate::workbench::{Answer, Workbench, not_run};
 use glovebox_signing::key::SigningKey;
+use jiff::{SignedDuration, Timestamp};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 use std::io::Read as _;
@@ -425,6 +426,37 @@ fn a_stage_waits_for_a_machine_that_has_what_it_needs() {
     let machines: Vec<Value> =
         of_kind(&fleet.records("r"), "stage.started").iter().map(|event| event["machine"].clone()).collect();
     assert_eq!(machines, ["plain", "gpu"]);
+}
+
+/// The pointers to stages that may not be made yet come first to the machine, too. A lease is 30 seconds.
+#[test]
+fn a_machine_does_not_wait_for_a_stage_that_may_not_be_made_yet() {
+    let branches: String = (0..6)
+        .map(|branch| {
+            format!(
+                "b{branch} [type=tool, tool_command=\"true\", allowed_write_paths=\"\"]; fork -> b{branch} -> join\n"
+            )
+        })
+        .collect();
+    let wide = format!(
+        "digraph wide {{ start [shape=Mdiamond]; exit [shape=Msquare]; fork [shape=component, max_parallel=6]; \
+         join [shape=tripleoctagon]\n{branches} start -> fork; join -> exit }}\n"
+    );
+    let Some(mut fleet) = Fleet::start(&wide) else { return };
+    fleet.bench.write("glovebox.toml", "[run]\nparallel_max = 1\n");
+    fleet.work("driver", &["--no-execute"]);
+    fleet.work("one", &["--seats", "1", "--no-drive"]);
+    for run in ["first", "second", "third"] {
+        fleet.with(&["run", "pipeline.dot", "--run-id", run]).ends(0);
+        let times: Vec<Timestamp> = fleet
+            .bench
+            .run_text(run, "progress.ndjson")
+            .lines()
+            .map(|line| serde_json::from_str::<Value>(line).unwrap()["at"].as_str().unwrap().parse().unwrap())
+            .collect();
+        let gaps = times.windows(2).map(|pair| pair[1].duration_since(pair[0]));
+        assert!(gaps.max().unwrap() < SignedDuration::from_secs(9), "{run}: a machine waited for a third of a lease");
+    }
 }
 
 #[test]

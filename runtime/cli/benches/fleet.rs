@@ -91,6 +91,7 @@ fn shared_work() {
         writeln!(text, "  {node}\n  fork -> b{branch} -> join").unwrap();
     }
     fs::write(project.join("p.dot"), format!("{text}  start -> fork\n  join -> done\n}}\n")).unwrap();
+    fs::write(project.join("glovebox.toml"), format!("[run]\nparallel_max = {BRANCHES}\n")).unwrap();
     let _driver = fleet.start_machine("driver", &["--no-execute"]);
     let mut machines = Vec::new();
     for wanted in [1, 2, 4, 8] {
@@ -170,7 +171,8 @@ fn trees() {
     };
     let store = Counted::start(moto.port);
     let mut fleet = Fleet::start(1, Some(&store.address()));
-    for files in [200, 2_000, 200_000] {
+    // The pipeline is a file too, and a project has at most 200,000.
+    for files in [200, 2_000, 199_999] {
         let project = fleet.project(&format!("tree-{files}"));
         for file in 0..files {
             let folder = project.join(format!("d{}", file / 200));
@@ -240,7 +242,7 @@ impl Fleet {
         let folder = tempfile::tempdir().unwrap();
         let program = folder.path().join("glovebox");
         fs::copy(env!("CARGO_BIN_EXE_glovebox"), &program).unwrap();
-        fs::create_dir(folder.path().join("store")).unwrap();
+        ["store", "projects"].into_iter().for_each(|name| fs::create_dir(folder.path().join(name)).unwrap());
         let mut fleet = Self { program, servers: NatsServers::start(servers, ""), operator: String::new(), folder };
         let own = format!("file://{}", fleet.path("store").display());
         let lease = format!("{}s", LEASE.as_secs());
@@ -257,7 +259,7 @@ impl Fleet {
     }
 
     fn project(&self, name: &str) -> PathBuf {
-        let project = self.path(name);
+        let project = self.path("projects").join(name);
         fs::create_dir(&project).unwrap();
         project
     }
@@ -265,7 +267,7 @@ impl Fleet {
     /// Returns a command of a user without a fleet.
     fn plain(&self, user: &str, words: &[&str]) -> Command {
         let mut command = Command::new(&self.program);
-        command.args(words).current_dir(self.folder.path()).stdin(Stdio::null());
+        command.args(words).current_dir(self.path("projects")).stdin(Stdio::null());
         command.env("GLOVEBOX_CACHE_DIR", self.path("cache")).env("GLOVEBOX_DATA_DIR", self.path("data"));
         command.env("GLOVEBOX_STATE_DIR", self.path(&format!("state-{user}")));
         command.env("AWS_ACCESS_KEY_ID", "key").env("AWS_SECRET_ACCESS_KEY", "secret");

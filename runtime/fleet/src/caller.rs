@@ -132,6 +132,11 @@ impl PendingAnswer {
         self
     }
 
+    /// Returns the digest of the question.
+    pub(crate) fn question(&self) -> Digest {
+        self.question
+    }
+
     /// Returns true if the machine still waits when it waits this long.
     pub(crate) fn is_awaited(&self, wait: Duration) -> bool {
         self.asked.elapsed() < wait

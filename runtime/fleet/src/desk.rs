@@ -22,10 +22,13 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use tokio::sync::{Notify, oneshot};
-use tokio::time::Instant;
+use tokio::time::{Instant, sleep};
 
 /// Maximum number of machines that wait for a task for which the driver has not asked yet.
 const EARLY_MAX: usize = 64;
+/// How long such a machine waits. The driver asks a moment after it has made a task ready, unless as many stages of the run are made as
+/// may be at a time. The machine has other tasks to make then.
+const EARLY_FOR: Duration = Duration::from_millis(300);
 /// Time after which a new driver has adopted all attempts in progress.
 const ADOPTED_WITHIN: Duration = Duration::from_secs(1);
 /// Maximum length of the reason of a machine, which the people who follow the run are told.
@@ -150,6 +153,18 @@ impl Tasks {
         pending.send(&Answer::Refused { reason });
     }
 
+    /// Returns true if the machine that asked this question waits for a task for which the driver has not asked yet.
+    fn is_early(&self, task: &Task, question: Digest) -> bool {
+        self.early.get(task).is_some_and(|(caller, _)| caller.pending.question() == question)
+    }
+
+    /// Has the machine that asked this question ask again later, if it still waits for the driver to ask for the task.
+    fn give_up_early(&mut self, task: &Task, question: Digest) {
+        if self.is_early(task, question) {
+            self.early.remove(task);
+        }
+    }
+
     /// Notes that a machine does not make an attempt. Returns false if the machine does not have it.
     pub(crate) fn give_back(&mut self, attempt: &AttemptId, machine: &MachineId, reason: &str) -> bool {
         let running = self.running.get_mut(attempt);
@@ -180,14 +195,24 @@ impl Desk {
     }
 
     /// Answers a question that arrived, if it may be asked.
-    pub(crate) async fn reply(&self, fleet: &Fleet, run: &RunId, message: async_nats::Message) {
+    pub(crate) async fn reply(self: &Arc<Self>, fleet: &Fleet, run: &RunId, message: async_nats::Message) {
         let pending = PendingAnswer::new(&self.signer, &message);
         // An empty question asks whether the run has a driver. Drivers and machines ask it.
         if message.payload.is_empty() {
             return pending.send(&Answer::NotNeeded);
         }
         match question(fleet, run, &message.payload).await {
-            Ok((question, signed)) => self.answer(question, &signed, pending),
+            Ok((question, signed)) => {
+                let (asked, claimed) = (pending.question(), question.claimed().cloned());
+                self.answer(question, &signed, pending);
+                if let Some(task) = claimed.filter(|task| self.lock().is_early(task, asked)) {
+                    let desk = Arc::clone(self);
+                    tokio::spawn(async move {
+                        sleep(EARLY_FOR).await;
+                        desk.lock().give_up_early(&task, asked);
+                    });
+                }
+            }
             Err(Unanswered::Refused(reason)) => pending.send(&Answer::Refused { reason }),
             Err(Unanswered::Unknown) => pending.withhold(),
         }

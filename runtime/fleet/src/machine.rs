@@ -44,7 +44,7 @@ const AFTER_REFUSAL: Duration = Duration::from_secs(2);
 /// Number of times that a machine asks for a task without an answer. The driver points to it again if it needs it.
 const CLAIMS_MAX: u64 = 120;
 /// Number of times that a driver is asked for a task, because it does not answer or asks back, before the task is left to others.
-const CLAIM_ROUNDS: u32 = 3;
+const CLAIM_ROUNDS: u32 = 2;
 /// Time after which no driver is told of a result any more, in leases. The next driver finds the result by itself.
 const TOLD_LEASES: u32 = 2;
 /// Maximum size in bytes of a result that is in its message. The envelope has it in base64, and a server accepts messages of

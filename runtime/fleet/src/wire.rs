@@ -55,6 +55,14 @@ pub(crate) struct Question {
 }
 
 impl Question {
+    /// Returns the task for which the machine asks. `None` for another question.
+    pub(crate) fn claimed(&self) -> Option<&Task> {
+        match &self.ask {
+            Ask::Claim { task, .. } => Some(task),
+            _ => None,
+        }
+    }
+
     /// Returns why a question in another version of the protocol is refused. `None` for one in this version.
     pub(crate) fn other_protocol(&self) -> Option<String> {
         let Self { protocol, .. } = self;
