@@ -3,7 +3,7 @@
 
 use crate::session::Session;
 use crate::workbench::nats::{NatsServers, nats_program};
-use crate::workbench::{Answer, Workbench, not_run};
+use crate::workbench::{Answer, Workbench, like, not_run};
 use glovebox_signing::key::SigningKey;
 use jiff::{SignedDuration, Timestamp};
 use rustix::process::{Pid, Signal, kill_process};
@@ -110,10 +110,8 @@ impl Fleet {
         let (operator, state) = (self.operator(), self.state(name));
         let dir = self.bench.outside().join("machines");
         let work = self.command(&[&["work", "--operator", &operator, "--dir", dir.to_str().unwrap()], flags].concat());
-        let mut command = Command::new(program);
-        command.args(work.get_args()).env_clear().current_dir(work.get_current_dir().unwrap());
-        command.envs(work.get_envs().filter_map(|(name, value)| Some((name, value?))));
-        command.stdin(Stdio::null()).env("GLOVEBOX_STATE_DIR", state);
+        let mut command = like(Command::new(program), &work);
+        command.env("GLOVEBOX_STATE_DIR", state);
         let log = std::fs::File::create(self.log(name)).unwrap();
         let child = command.stdout(Stdio::null()).stderr(log).spawn().unwrap();
         self.working.push((name.to_owned(), child));

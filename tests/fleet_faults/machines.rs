@@ -8,7 +8,7 @@ use super::network::Network;
 use super::project;
 use crate::workbench::nats::{Host, NatsServers};
 use crate::workbench::processes::{Process, descendants};
-use crate::workbench::{Answer, Workbench};
+use crate::workbench::{Answer, Workbench, like};
 use glovebox_signing::key::SigningKey;
 use rustix::process::{Pid, Signal, kill_process};
 use std::collections::BTreeSet;
@@ -125,7 +125,7 @@ impl Fleet {
         };
         let work = self.command(name, &[&["work", "--dir", dir.to_str().unwrap()], part].concat());
         let mut command = match &self.network {
-            Some(network) => entering(&network.host(self.host_of(index)), &work),
+            Some(network) => like(network.host(self.host_of(index)).command(Path::new(work.get_program())), &work),
             None => work,
         };
         let log = OpenOptions::new().create(true).append(true).open(self.log(name)).unwrap();
@@ -255,22 +255,6 @@ impl Drop for Fleet {
             signal(moto.pid(), Signal::CONT);
         }
     }
-}
-
-/// Returns a command with its variables that runs on a host.
-fn entering(host: &Host, command: &Command) -> Command {
-    let mut inside = host.command(Path::new(command.get_program()));
-    inside.args(command.get_args()).env_clear();
-    for (name, value) in command.get_envs() {
-        match value {
-            Some(value) => inside.env(name, value),
-            None => inside.env_remove(name),
-        };
-    }
-    if let Some(folder) = command.get_current_dir() {
-        inside.current_dir(folder);
-    }
-    inside
 }
 
 /// Sends a signal to a process of this test.

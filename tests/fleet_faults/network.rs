@@ -1,6 +1,6 @@
 //! Network namespaces on one bridge of this machine, each with a link that can be cut. They are removed with the value.
 //!
-//! A cut link loses packets without a word, as a broken cable or a host without power does: nobody is told that a connection ended.
+//! A cut link drops all packets and closes no connection, like a broken cable or a host without power.
 
 use crate::workbench::nats::Host;
 use std::path::Path;

@@ -76,6 +76,16 @@ pub(crate) fn glovebox_in(folder: &Path) -> Command {
     command
 }
 
+/// Adds the arguments of another command to a command, which then runs in the same folder with exactly the same variables.
+pub(crate) fn like(mut command: Command, other: &Command) -> Command {
+    command.args(other.get_args()).env_clear().stdin(Stdio::null());
+    command.envs(other.get_envs().filter_map(|(name, value)| Some((name, value?))));
+    if let Some(folder) = other.get_current_dir() {
+        command.current_dir(folder);
+    }
+    command
+}
+
 impl Workbench {
     /// Creates an empty project.
     pub(crate) fn new() -> Self {

@@ -3,7 +3,8 @@
 //!
 //! `cargo bench --workspace --bench fleet` prints a table; it needs `cargo xtask nats` and `cargo xtask moto`. Times are those between records
 //! of the journal, or from a kill to a record, so neither the start nor the end of the client is part of them. The baseline of a stage is the same run
-//! without a fleet. Bytes are those that machines get from the store of blobs. No result passes or fails.
+//! without a fleet. Bytes are those that the store of blobs gives to the machine and, when the run has
+//! ended, to the client, which pulls it. No result passes or fails.
 
 #![allow(clippy::unwrap_used, clippy::expect_used)] // A benchmark may panic.
 
@@ -15,6 +16,9 @@ mod moto;
 #[path = "../../../tests/workbench/nats.rs"]
 #[allow(dead_code)] // The tests need more of it.
 mod nats;
+#[path = "../../../tests/workbench/processes.rs"]
+#[allow(dead_code)] // The tests need more of it.
+mod processes;
 #[path = "../../../benches/table.rs"]
 mod table;
 
@@ -23,6 +27,7 @@ use glovebox_signing::key::SigningKey;
 use jiff::Timestamp;
 use moto::Moto;
 use nats::{NatsServers, nats_program};
+use processes::{Process, descendants};
 use serde_json::Value;
 use std::fmt::Write as _;
 use std::fs;
@@ -152,18 +157,11 @@ fn losses() {
 
 /// Returns true if a process has a descendant that sleeps.
 fn has_sleep(pid: u32) -> bool {
-    let children = fs::read_to_string(format!("/proc/{pid}/task/{pid}/children")).unwrap_or_default();
-    let threads = fs::read_dir(format!("/proc/{pid}/task")).into_iter().flatten().flatten();
-    let of_threads = threads.filter_map(|thread| fs::read_to_string(thread.path().join("children")).ok());
-    let all: Vec<String> = of_threads.chain([children]).collect();
-    let mut pids = all.iter().flat_map(|line| line.split_whitespace()).filter_map(|pid| pid.parse::<u32>().ok());
-    pids.any(|pid| {
-        let line = fs::read_to_string(format!("/proc/{pid}/cmdline")).unwrap_or_default();
-        line.starts_with("sleep") || has_sleep(pid)
-    })
+    let line = |process: Process| fs::read_to_string(format!("/proc/{}/cmdline", process.pid)).unwrap_or_default();
+    descendants(i32::try_from(pid).unwrap()).into_iter().any(|process| line(process).starts_with("sleep"))
 }
 
-/// Measures what a machine gets of a tree, for a run with two commands that read one file.
+/// Measures what machine and client get of a tree, for a run with two commands that read one file.
 fn trees() {
     let Some(moto) = Moto::start("127.0.0.1".to_owned()) else {
         println!("no moto_server: run `cargo xtask moto`");

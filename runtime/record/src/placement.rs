@@ -79,7 +79,7 @@ impl fmt::Display for Label {
 pub struct ProgramName(String);
 
 impl ProgramName {
-    /// Returns the name as written. It is no path.
+    /// Returns the name, which contains no folder.
     pub fn as_str(&self) -> &str {
         &self.0
     }

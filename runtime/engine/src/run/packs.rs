@@ -153,11 +153,14 @@ impl Drop for Contents {
     fn drop(&mut self) {
         if self.is_owned {
             let folder = std::mem::take(&mut self.folder);
-            thread::spawn(move || {
+            let remove = move || {
                 if let Err(error) = tree::remove_all(&folder) {
                     tracing::warn!(folder = %folder.display(), %error, "contents of files were not removed");
                 }
-            });
+            };
+            if let Err(error) = thread::Builder::new().name("old-contents".to_owned()).spawn(remove) {
+                tracing::warn!(%error, "no thread to remove contents of files");
+            }
         }
     }
 }

@@ -59,9 +59,9 @@ impl Allowed {
         Ok(Self(texts.iter().map(pair).collect::<Result<_, _>>()?))
     }
 
-    /// Returns true if commands may see a folder.
-    fn has_folder(&self, folder: &str) -> bool {
-        self.0.iter().any(|(source, _)| source.strip_prefix("folder ") == Some(folder))
+    /// Returns true if the fleet may learn what is in a folder.
+    fn shows_folder(&self, folder: &str) -> bool {
+        self.0.contains(&(format!("folder {folder}"), "fleet".to_owned()))
     }
 
     /// Returns the first transfer that is not allowed.
@@ -309,8 +309,8 @@ fn not_prepared(error: &MachineError) -> NotPrepared {
 
 impl Prepare for Prepared {
     fn programs(&self, programs: &BTreeSet<ProgramName>, folders: ProgramFolders) -> BTreeMap<ProgramName, bool> {
-        // Commands of the run would not see another folder, so nobody learns what is in it.
-        let allowed = |folder: &String| self.settings.allowed.has_folder(folder);
+        // The driver learns which programs are there, so the user must have allowed the folder.
+        let allowed = |folder: &String| self.settings.allowed.shows_folder(folder);
         let ProgramFolders { toolchains, path, venv } = folders;
         let path = path.into_iter().filter(allowed).collect();
         capability::look_for(programs, &ProgramFolders { toolchains, path, venv: venv.filter(allowed) })
